@@ -1,0 +1,1 @@
+"""The scripts that people run: `python launch/<script>.py --help`."""
