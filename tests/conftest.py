@@ -1,0 +1,56 @@
+"""What every test shares: a quiet, offline, reproducible process, and the public data where it lies beside the checkout.
+
+Helper modules are imported by their full name, `from tests.rollout.helpers import ...`; test folders need no `__init__.py`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "WANDB_MODE": "offline",
+    "WANDB_SILENT": "true",
+    "TOKENIZERS_PARALLELISM": "false",
+    "OMP_NUM_THREADS": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+}
+# Before anything imports torch: it reads its thread count once.
+for _name, _value in OFFLINE.items():
+    os.environ.setdefault(_name, _value)
+
+# A busy machine is slow, not wrong; and the same examples every time make a red test red for everyone.
+settings.register_profile("repository", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repository"))
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED_DATA = ROOT.parent / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if importlib.util.find_spec("vllm") is not None:
+        return
+    missing = pytest.mark.skip(reason="vLLM is not installed (requirements/cpu.txt or gpu.txt)")
+    for item in items:
+        if item.get_closest_marker("vllm"):
+            item.add_marker(missing)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of public data beside the checkout (speakermem_r1/, locomo/); skips where it is absent."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("the public data ../shared/data is not beside this checkout")
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The repository's root."""
+    return ROOT
