@@ -1,0 +1,72 @@
+"""The next token of many rows at once: inverse-CDF sampling from pre-drawn uniforms.
+
+Each row owns its uniforms, so its draw never depends on which rows share its batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+TOP_CANDIDATES = 128
+"""A nucleus rarely holds more tokens; rows whose nucleus does are sorted in full."""
+
+
+def uniforms(seed: int, count: int) -> np.ndarray:
+    """``count`` uniform float64 draws in [0, 1) of the stream ``seed``.
+
+    Philox is keyed with all bits of the seed; torch's CPU generator keeps only the low 32, so streams could collide.
+    """
+    return np.random.Generator(np.random.Philox(key=seed)).random(count)
+
+
+def sample_tokens(
+    logits: torch.Tensor, temperature: torch.Tensor, top_p: torch.Tensor, uniform: torch.Tensor
+) -> torch.Tensor:
+    """Draw one token per row from softmax(logits / temperature) restricted to its top-p nucleus.
+
+    Args:
+        logits: [B, V], float32.
+        temperature, top_p: [B], float32.
+        uniform: [B], float64 in [0, 1): the row's random number.
+
+    Returns:
+        token ids [B]: the first token, in order of falling probability, at which the cumulative mass exceeds
+        ``uniform`` times the mass of the nucleus.
+    """
+    probabilities = torch.softmax(logits / temperature[:, None], dim=-1)
+    k = min(TOP_CANDIDATES, logits.shape[-1])
+    top, ids = probabilities.topk(k, dim=-1)
+    tokens, covered = _draw(top, ids, top_p, uniform)
+    if k < logits.shape[-1] and not bool(covered.all()):
+        rows = (~covered).nonzero().flatten()
+        top, ids = probabilities[rows].sort(dim=-1, descending=True, stable=True)
+        tokens[rows] = _draw(top, ids, top_p[rows], uniform[rows])[0]
+    return tokens
+
+
+def _draw(
+    top: torch.Tensor, ids: torch.Tensor, top_p: torch.Tensor, uniform: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens [B], and whether the sorted candidates ``top`` [B, K] hold the whole nucleus of their row [B]."""
+    cumulative = top.double().cumsum(-1)
+    before = cumulative - top
+    size = (before < top_p[:, None].double()).sum(-1, keepdim=True)
+    mass = cumulative.gather(-1, size - 1)
+    index = torch.searchsorted(cumulative, uniform[:, None] * mass, right=True).minimum(size - 1)
+    covered = cumulative[:, -1] >= top_p.double()
+    return ids.gather(-1, index)[:, 0], covered
+
+
+def sampled_logprobs(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """Raw log-probabilities [B] of ``tokens`` [B] under softmax(logits [B, V]): temperature 1, full vocabulary."""
+    return logits.gather(-1, tokens[:, None])[:, 0] - logits.logsumexp(-1)
+
+
+def stop_table(stop_ids: Sequence[int] | frozenset[int], vocabulary: int, device: torch.device) -> torch.Tensor:
+    """Booleans [V]: which ids end a completion. Ids beyond the vocabulary can't be sampled and are left out."""
+    table = torch.zeros(vocabulary, dtype=torch.bool, device=device)
+    table[[i for i in stop_ids if i < vocabulary]] = True
+    return table
