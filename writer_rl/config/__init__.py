@@ -1,0 +1,43 @@
+"""Typed configuration: YAML files plus dotted overrides, checked before anything heavy is imported."""
+
+from writer_rl.config.kinds import KINDS, EvaluationConfig, GRPOConfig, SFTConfig, SharedConfig
+from writer_rl.config.loading import ConfigError, config_keys, help_text, load_config, parse_overrides, to_yaml
+from writer_rl.config.section import ROOT, Section, resolve
+from writer_rl.config.sections import (
+    DataSection,
+    EvaluationSection,
+    ModelSection,
+    QASection,
+    RewardSection,
+    RolloutSection,
+    TrackingSection,
+)
+from writer_rl.config.trainers import CurriculumStage, GRPOTrainer, SFTTrainer, TrainerSection
+
+__all__ = [
+    "KINDS",
+    "ROOT",
+    "ConfigError",
+    "CurriculumStage",
+    "DataSection",
+    "EvaluationConfig",
+    "EvaluationSection",
+    "GRPOConfig",
+    "GRPOTrainer",
+    "ModelSection",
+    "QASection",
+    "RewardSection",
+    "RolloutSection",
+    "SFTConfig",
+    "SFTTrainer",
+    "Section",
+    "SharedConfig",
+    "TrackingSection",
+    "TrainerSection",
+    "config_keys",
+    "help_text",
+    "load_config",
+    "parse_overrides",
+    "resolve",
+    "to_yaml",
+]

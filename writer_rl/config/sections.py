@@ -1,0 +1,148 @@
+"""The sections that SFT, GRPO and evaluation share: model, data, rollout, reward, evaluation, tracking."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+
+from writer_rl.config.section import Paths, Section, Sources
+
+
+class ModelSection(Section):
+    """The Writer."""
+
+    path: str = "Qwen/Qwen2.5-3B-Instruct"
+    """A local directory (relative to the repository root) or a Hugging Face model id."""
+    tokenizer: str | None = None
+    """Where the tokenizer is, if not with the model."""
+    init: Literal["pretrained", "random"] = "pretrained"
+    """random: seeded random weights for the config.json at `path` (SFT of the tiny Writer)."""
+    reference: str | None = None
+    """The frozen reference policy of the KL term; null: the policy's own start, `path`."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Of parameters and activations; bfloat16 keeps float32 master weights in the optimizer."""
+    attn_implementation: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
+    """The attention kernel that transformers uses."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, about a third more time."""
+
+
+class DataSection(Section):
+    """Which conversations, and how they are shown to the Writer."""
+
+    train: Sources = ("corpus:train",)
+    """Training networks: files, folders or corpus names."""
+    heldout: Sources = ("corpus:heldout",)
+    """Networks of the final evaluation; none may also be a training network."""
+    validation: Sources = ("corpus:validation",)
+    """Networks of the evaluation during training; none may also be a training network."""
+    trajectories: Paths = ()
+    """Teacher trajectories (files or folders) of networks from paths; the corpus brings its own."""
+    window: PositiveInt | None = None
+    """Messages per segment; null: one segment per session."""
+    prompt: str | None = None
+    """The Writer's prompt template (Jinja); null: the built-in one."""
+    heads_per_owner: PositiveInt = 40
+    """At most so many head records per owner in an observation."""
+    max_chars: PositiveInt = 60_000
+    """At most so many characters of head records in an observation."""
+    strict: bool = False
+    """Reject a whole output on any error (what the published training code does)."""
+
+
+class RolloutSection(Section):
+    """How completions are sampled."""
+
+    engine: Literal["hf", "vllm"] = "hf"
+    """hf: transformers, everywhere; vllm: fast, needs vLLM installed."""
+    group_size: int = Field(default=8, ge=2)
+    """G, the trajectories of one network that are compared with each other."""
+    networks_per_round: PositiveInt = 1
+    """Networks whose groups make one update."""
+    temperature: PositiveFloat = 0.8
+    """Divides the logits before sampling."""
+    top_p: float = Field(default=0.95, gt=0, le=1)
+    """Nucleus sampling: the mass of the most probable tokens that is kept."""
+    max_new_tokens: PositiveInt = 2048
+    """The length limit of a completion, in tokens."""
+    max_batch: PositiveInt = 64
+    """At most so many sequences in one batch of the hf engine."""
+    gpu_memory_utilization: float = Field(default=0.4, gt=0, lt=1)
+    """vLLM's share of the device's memory."""
+    tensor_parallel: PositiveInt = 1
+    """GPUs that share one vLLM engine."""
+    block_size: PositiveInt | None = None
+    """vLLM's cache block in tokens; null: vLLM's default (128 on CPUs: too coarse for short prompts)."""
+    kv_cache_gib: PositiveFloat | None = None
+    """vLLM's cache on CPUs, in GiB; null: 1."""
+    probe_bound: PositiveFloat = 1e-3
+    """The run stops when, after a weight sync, engine and trainer differ by more on a probe's log-probabilities."""
+
+
+class QASection(Section):
+    """The terminal QA gain (Eq. 8, 22)."""
+
+    enabled: bool = True
+    """false: R_QA is 0 everywhere and no question is asked."""
+    max_questions: PositiveInt = 4
+    """Questions per network, fixed for the whole run."""
+    s1_k: PositiveInt = 10
+    """Verbatim messages per question."""
+    s2_k: PositiveInt = 2
+    """Derived records per row."""
+    source_k: NonNegativeInt = 1
+    """Records per row that the person said about others."""
+    backend: Literal["offline", "openai"] = "offline"
+    """Who answers and judges: a deterministic offline backend, or an OpenAI-compatible endpoint."""
+    model: str | None = None
+    """The endpoint's model name."""
+    base_url: str | None = None
+    """The endpoint; null: the OPENAI_BASE_URL variable. The key comes from OPENAI_API_KEY alone."""
+    concurrency: PositiveInt = 8
+    """Requests in flight at once."""
+    deadline_s: PositiveFloat = 300.0
+    """Seconds for one question, retries included."""
+    max_failure_rate: float = Field(default=0.2, ge=0, le=1)
+    """The run stops (resumable) when a larger share of a round's questions could not be judged."""
+
+
+class RewardSection(Section):
+    """What a step is worth (Eq. 9); the paper's weights are part of the reward's definition, not settings."""
+
+    tokenizer: Literal["paper", "unicode"] = "paper"
+    """paper: [a-z0-9]+ and CJK characters; unicode: letters and digits of every script."""
+    qa: QASection = QASection()
+    """The terminal QA gain."""
+
+
+class EvaluationSection(Section):
+    """Evaluation: during training on validation networks, and `launch/evaluate.py` on held-out ones."""
+
+    every: NonNegativeInt = 0
+    """Evaluate during training every so many rounds; 0: never."""
+    max_networks: PositiveInt | None = None
+    """At most so many validation networks; null: all."""
+    patience: PositiveInt | None = None
+    """Stop early after so many evaluations without a better one; null: never."""
+    metric: str = "evaluation/total"
+    """What makes a checkpoint the best one: a key of the evaluation during training."""
+    networks: Literal["heldout", "validation", "train"] = "heldout"
+    """Which networks `launch/evaluate.py` uses."""
+
+
+class TrackingSection(Section):
+    """Where a run's figures go, beside its own metrics.jsonl."""
+
+    wandb: Literal["off", "offline", "online"] = "offline"
+    """Weights & Biases; offline writes to the run directory and never asks for a login."""
+    project: str = "writer-rl"
+    """The W&B project."""
+    entity: str | None = None
+    """The W&B user or team; null: the account's default."""
+    name: str | None = None
+    """The run's name; null: the run directory's."""
+    progress: bool = True
+    """A progress bar on stderr."""
+    plot_every: NonNegativeInt = 10
+    """Draw the reward curves every so many rounds and at the end (needs matplotlib); 0: never."""

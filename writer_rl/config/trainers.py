@@ -1,0 +1,123 @@
+"""The `trainer` sections: what SFT and GRPO share, and what each has of its own."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, field_validator
+
+from writer_rl.config.section import Section, Sources
+
+
+class TrainerSection(Section):
+    """What every trainer has: optimizer, DeepSpeed, batches, checkpoints."""
+
+    lr: PositiveFloat
+    """The peak learning rate."""
+    lr_schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """How the rate falls from `lr` to `lr_final` over the run."""
+    lr_final: NonNegativeFloat = 0.0
+    """The rate at the end of a linear or cosine schedule."""
+    warmup_steps: NonNegativeInt = 0
+    """Steps over which the rate first rises from 0."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """muon: float32 Muon on matrices (rate `matrix_lr`), AdamW on the rest; needs whole matrices (zero_stage 0)."""
+    matrix_lr: PositiveFloat = 5e-3
+    """Muon's rate for matrices."""
+    weight_decay: NonNegativeFloat = 0.0
+    """Decoupled weight decay."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """AdamW's decay rates of the moments."""
+    eps: PositiveFloat = 1e-8
+    """AdamW's denominator offset."""
+    max_grad_norm: PositiveFloat = 1.0
+    """The gradient's norm is clipped to this."""
+    micro_batch_tokens: PositiveInt = 16_384
+    """Tokens (padding included) in one forward and backward pass; a longer single sequence gets its own."""
+    logprob_chunk: PositiveInt = 1024
+    """Completion tokens whose logits over the vocabulary exist at one time."""
+    zero_stage: Literal["auto", 0, 1, 2, 3] = "auto"
+    """DeepSpeed's ZeRO stage; auto: the launcher's (accelerate --zero_stage), else 0."""
+    offload: Literal["auto", "none", "cpu"] = "auto"
+    """Where ZeRO keeps optimizer state; auto: the launcher's, else none."""
+    threads: PositiveInt | None = None
+    """CPU threads of torch; null: its default."""
+    resume: str = "auto"
+    """auto: go on from the run directory's last checkpoint if there is one; never: refuse a used one; or a checkpoint."""
+    keep_checkpoints: PositiveInt = 2
+    """Old checkpoints that stay, beside the best."""
+
+    @field_validator("betas")
+    @classmethod
+    def _betas_are_decay_rates(cls, value: tuple[float, float]) -> tuple[float, float]:
+        if not all(0 <= beta < 1 for beta in value):
+            raise ValueError("each must be at least 0 and less than 1")
+        return value
+
+    @field_validator("zero_stage", mode="before")
+    @classmethod
+    def _stage_from_text(cls, value: object) -> object:
+        return int(value) if isinstance(value, str) and value.isdigit() else value
+
+
+class GRPOTrainer(TrainerSection):
+    """Position-aligned GRPO (Eq. 23-27)."""
+
+    lr: PositiveFloat = 1e-6
+    """The peak learning rate."""
+    steps: PositiveInt = 30
+    """Rollout rounds, each followed by one policy update (the paper: every network twice, one a round)."""
+    epochs: PositiveInt = 2
+    """Passes over an update's samples, one optimizer step each."""
+    clip: float = Field(default=0.2, gt=0, lt=1)
+    """epsilon of Eq. 26: the token ratio's distance from 1 beyond which it has no gradient."""
+    kl_coef: NonNegativeFloat = 0.1
+    """beta of Eq. 26: the weight of the k3 KL against the reference policy."""
+    kl_limit: PositiveFloat | None = 0.02
+    """An update whose mean KL exceeds this is skipped; null: no limit."""
+    max_consecutive_skips: PositiveInt = 10
+    """The run stops with the reason after so many rounds in a row without an optimizer step."""
+    min_abs_advantage: NonNegativeFloat = 0.0
+    """Samples whose |advantage| is smaller take no part in the update; 0: only exact zeros."""
+    checkpoint_every: PositiveInt = 1
+    """Rounds between checkpoints."""
+
+
+class CurriculumStage(Section):
+    """One stage of SFT: what is shown, and until when."""
+
+    name: str
+    """Shown in the log."""
+    task: Literal["memory", "copy"] = "memory"
+    """memory: write the teacher's actions; copy: repeat random token strings, so that copying is learnt first."""
+    source: Sources = ()
+    """Networks of this stage; empty: data.train."""
+    max_segments: PositiveInt | None = None
+    """Only the first so many segments of a network."""
+    max_messages: PositiveInt | None = None
+    """Only segments with at most so many messages."""
+    batch: PositiveInt = 8
+    """Sequences per optimizer step."""
+    max_steps: PositiveInt | None = None
+    """At most so many optimizer steps; null: `epochs` passes."""
+    until_accuracy: float | None = Field(default=None, gt=0, le=1)
+    """The stage ends early at this token accuracy."""
+    lr_factor: PositiveFloat = 1.0
+    """Multiplies the learning rate in this stage."""
+
+
+class SFTTrainer(TrainerSection):
+    """Supervised fine-tuning on teacher trajectories, loss on completion tokens only."""
+
+    lr: PositiveFloat = 1e-5
+    """The peak learning rate."""
+    weight_decay: NonNegativeFloat = 0.01
+    """Decoupled weight decay."""
+    epochs: PositiveInt = 10
+    """Passes over the training samples."""
+    accumulation: PositiveInt = 8
+    """Sequences per optimizer step."""
+    curriculum: tuple[CurriculumStage, ...] = ()
+    """Stages that replace the plain `epochs` passes; empty: none."""
+    checkpoint_every: PositiveInt = 200
+    """Optimizer steps between checkpoints."""
