@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import DynamicCache
 
 from rollout.engine import SamplingParams
+from rollout.kv_cache import decoding_cache
 from rollout.token_sampling import sample_tokens, sampled_logprobs, stop_table, uniforms
 
 
@@ -39,7 +39,7 @@ def decode_batch(
     prompt_of = {prompt: i for i, prompt in enumerate(prompts)}
     steps = max(row.max_new_tokens for row in rows)
     ids, mask, positions = _left_padded(prompts, device)
-    cache = DynamicCache(config=module.config)
+    cache = decoding_cache(module.config)
     out = module(input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True, **extra)
 
     spread = torch.tensor([prompt_of[row.prompt_ids] for row in rows], device=device)

@@ -13,6 +13,7 @@ import torch
 from rollout.completion import completion_text, stop_token_ids
 from rollout.decode import DecodeRow, decode_batch
 from rollout.engine import EngineStateError, Generation, GenerationRequest, PromptTooLong
+from rollout.kv_cache import decoding_attention
 
 
 class HFEngine:
@@ -57,7 +58,7 @@ class HFEngine:
         started = time.perf_counter()
         rows = [self._row(index, request) for index, request in enumerate(requests)]
         results: list[Generation | None] = [None] * len(rows)
-        with _evaluating(self._module), torch.inference_mode():
+        with _evaluating(self._module), decoding_attention(self._module), torch.inference_mode():
             for batch in _batches(rows, self._max_batch_tokens):
                 for row, (ids, logprobs, stopped) in zip(batch, self._decode(batch), strict=True):
                     text = completion_text(self._tokenizer, ids, self.stop_ids if stopped else frozenset())
