@@ -1,0 +1,66 @@
+"""Whether the right records were updated into the right ones: soft F1 over UPDATE edges (Eq. 17)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rewards.entries import derived_entries, field, update_edges
+from rewards.matching import Row, soft_f1
+from rewards.scorer import Scorer
+from rewards.similarity import Text
+
+Change = tuple[str, str, Text, Text]  # owner, layer, old content, new content
+
+
+def chain_reward(pred_state: Any, ref_state: Any, scorer: Scorer | None = None) -> float:
+    """R_chain of two states ({"entries", "update_edges"}, or MemoryStates), in [0, 1].
+
+    Edges match with weight 0.50 kbar(old) + 0.50 kbar(new) if owner and layer are equal and the weight is at least the
+    threshold (0.50), one to one. No reference edge: 1 without predicted edges, else 0. An edge takes owner and layer from
+    its old record (an UPDATE reuses them), from the new one where the old is missing; a missing record has no content.
+    """
+    scorer = scorer or Scorer()
+    predicted, reference = _changes(pred_state, scorer), _changes(ref_state, scorer)
+    if not predicted or not reference:
+        return 1.0 if not predicted and not reference else 0.0
+    return scorer.once(("chain", predicted, reference), lambda: soft_f1(_weights(predicted, reference, scorer), len(reference)))
+
+
+def _changes(state: Any, scorer: Scorer) -> tuple[Change, ...]:
+    edges = update_edges(state)
+    if not edges:
+        return ()
+    entries = {field(entry, "entry_id"): entry for entry in derived_entries(state)}
+    text = scorer.similarity.text
+    changes = []
+    for old_id, new_id in edges:
+        old, new = entries.get(old_id, {}), entries.get(new_id, {})
+        place = old or new
+        changes.append((field(place, "owner"), field(place, "layer"), text(field(old, "content")), text(field(new, "content"))))
+    return tuple(sorted(changes, key=lambda change: (change[0], change[1], change[2].joined, change[3].joined)))
+
+
+def _weights(predicted: tuple[Change, ...], reference: tuple[Change, ...], scorer: Scorer) -> list[Row]:
+    rows: list[Row] = []
+    for change in predicted:
+        row: Row = {}
+        for place, other in enumerate(reference):
+            if change[:2] == other[:2]:
+                weight = _weight(change, other, scorer)
+                if weight > 0.0:
+                    row[place] = weight
+        rows.append(row)
+    return rows
+
+
+def _weight(predicted: Change, reference: Change, scorer: Scorer) -> float:
+    weights, similarity = scorer.weights, scorer.similarity
+    old, new = (predicted[2], reference[2]), (predicted[3], reference[3])
+    old_bound = similarity.bound(*old)
+    if weights.chain_old * old_bound + weights.chain_new * similarity.bound(*new) < weights.threshold:
+        return 0.0
+    new_score = similarity.score(*new)
+    if weights.chain_old * old_bound + weights.chain_new * new_score < weights.threshold:
+        return 0.0
+    weight = weights.chain_old * similarity.score(*old) + weights.chain_new * new_score
+    return weight if weight >= weights.threshold else 0.0

@@ -1,0 +1,31 @@
+"""What the rewards of one policy update share: weights, tokenizer, and everything compared so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from rewards.similarity import SimilarityCache
+from rewards.weights import PAPER, RewardWeights
+
+
+class Scorer:
+    """One per policy update (or evaluation): trajectories of a group repeat each other, and repeats are looked up.
+
+    Values never depend on what was scored before. `clear()` frees the memory and keeps the settings.
+    """
+
+    def __init__(self, weights: RewardWeights = PAPER, tokenizer: str = "paper"):
+        self.weights = weights
+        self.tokenizer = tokenizer
+        self.clear()
+
+    def clear(self) -> None:
+        self.similarity = SimilarityCache(self.tokenizer, self.weights)
+        self._matched: dict[Hashable, float] = {}
+
+    def once(self, key: Hashable, compute: Callable[[], float]) -> float:
+        """`compute()` the first time `key` is seen, the same value afterwards."""
+        value = self._matched.get(key)
+        if value is None:
+            value = self._matched[key] = compute()
+        return value

@@ -1,0 +1,86 @@
+"""SpeakerLevenshtein: how well a predicted memory agrees with the reference, owner by owner (Eq. 7, 14, 16).
+
+The name is the paper's; the score uses no edit distance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewards.entries import derived_entries, field
+from rewards.matching import Row, soft_f1
+from rewards.scorer import Scorer
+from rewards.similarity import Text
+
+Member = tuple[str, str, Text]  # source, layer, content of a record in its owner's bucket
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerMatch:
+    """Phi of Eq. 7 and what it is made of; all in [0, 1].
+
+    Example: SpeakerMatch(score=0.70, macro=0.75, worst=0.5, owners={"Alice": 1.0, "GROUP": 0.5}): 0.80 * 0.75 + 0.20 * 0.5.
+    """
+
+    score: float
+    macro: float
+    worst: float
+    owners: dict[str, float]
+
+
+def speaker_levenshtein(pred_entries: Any, ref_entries: Any, scorer: Scorer | None = None) -> SpeakerMatch:
+    """Phi (Eq. 7) of predicted against reference records.
+
+    Either side is a sequence of entries (dicts or Records; superseded ones count) or a whole state. Missing fields are "".
+    Each owner of either side is a bucket, GROUP one of them. Both sides empty: 1, without owners.
+    The value does not depend on the order of the entries: a bucket is sorted by source, layer and normalised content
+    before it is matched, and sums are correctly rounded (`math.fsum`).
+    """
+    scorer = scorer or Scorer()
+    predicted, reference = _buckets(derived_entries(pred_entries), scorer), _buckets(derived_entries(ref_entries), scorer)
+    owners = {
+        owner: _bucket_f1(predicted.get(owner, ()), reference.get(owner, ()), scorer)
+        for owner in sorted(predicted.keys() | reference.keys())
+    }
+    if not owners:
+        return SpeakerMatch(1.0, 1.0, 1.0, {})
+    macro, worst = math.fsum(owners.values()) / len(owners), min(owners.values())
+    return SpeakerMatch(scorer.weights.macro * macro + scorer.weights.worst * worst, macro, worst, owners)
+
+
+def _buckets(entries: Iterable[Any], scorer: Scorer) -> dict[str, tuple[Member, ...]]:
+    buckets: dict[str, list[Member]] = {}
+    text = scorer.similarity.text
+    for entry in entries:
+        member = (field(entry, "source"), field(entry, "layer"), text(field(entry, "content")))
+        buckets.setdefault(field(entry, "owner"), []).append(member)
+    return {owner: tuple(sorted(members, key=_order)) for owner, members in buckets.items()}
+
+
+def _order(member: Member) -> tuple[str, str, str]:
+    return member[0], member[1], member[2].joined
+
+
+def _bucket_f1(predicted: Sequence[Member], reference: Sequence[Member], scorer: Scorer) -> float:
+    if not predicted or not reference:
+        return 0.0
+    return scorer.once(("bucket", predicted, reference), lambda: soft_f1(_kappa(predicted, reference, scorer), len(reference)))
+
+
+def _kappa(predicted: Sequence[Member], reference: Sequence[Member], scorer: Scorer) -> list[Row]:
+    """kappa of Eq. 14 between the records of one owner, zeros left out; only equal coordinates are compared."""
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, (source, layer, _) in enumerate(reference):
+        places.setdefault((source, layer), []).append(place)
+    rows: list[Row] = []
+    for source, layer, text in predicted:
+        row: Row = {}
+        for place in places.get((source, layer), ()):
+            weight = scorer.similarity.score_from(text, reference[place][2], scorer.weights.threshold)
+            if weight > 0.0:
+                row[place] = weight
+        rows.append(row)
+    return rows
