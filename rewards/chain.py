@@ -15,15 +15,18 @@ Change = tuple[str, str, Text, Text]  # owner, layer, old content, new content
 def chain_reward(pred_state: Any, ref_state: Any, scorer: Scorer | None = None) -> float:
     """R_chain of two states ({"entries", "update_edges"}, or MemoryStates), in [0, 1].
 
-    Edges match with weight 0.50 kbar(old) + 0.50 kbar(new) if owner and layer are equal and the weight is at least the
-    threshold (0.50), one to one. No reference edge: 1 without predicted edges, else 0. An edge takes owner and layer from
-    its old record (an UPDATE reuses them), from the new one where the old is missing; a missing record has no content.
+    Edges match one to one, with weight 0.50 kbar(old) + 0.50 kbar(new) where owner and layer are equal and the weight
+    is at least the threshold (0.50). No reference edge: 1 without predicted edges, else 0. An edge takes owner and
+    layer from its old record (an UPDATE reuses them), or from the new one where the old is missing; a missing record
+    has no content.
     """
     scorer = scorer or Scorer()
     predicted, reference = _changes(pred_state, scorer), _changes(ref_state, scorer)
     if not predicted or not reference:
         return 1.0 if not predicted and not reference else 0.0
-    return scorer.once(("chain", predicted, reference), lambda: soft_f1(_weights(predicted, reference, scorer), len(reference)))
+    return scorer.once(
+        ("chain", predicted, reference), lambda: soft_f1(_weights(predicted, reference, scorer), len(reference))
+    )
 
 
 def _changes(state: Any, scorer: Scorer) -> tuple[Change, ...]:
@@ -35,8 +38,8 @@ def _changes(state: Any, scorer: Scorer) -> tuple[Change, ...]:
     changes = []
     for old_id, new_id in edges:
         old, new = entries.get(old_id, {}), entries.get(new_id, {})
-        place = old or new
-        changes.append((field(place, "owner"), field(place, "layer"), text(field(old, "content")), text(field(new, "content"))))
+        owner, layer = field(old or new, "owner"), field(old or new, "layer")
+        changes.append((owner, layer, text(field(old, "content")), text(field(new, "content"))))
     return tuple(sorted(changes, key=lambda change: (change[0], change[1], change[2].joined, change[3].joined)))
 
 

@@ -15,7 +15,8 @@ def penalty(report: Any, weights: RewardWeights = PAPER) -> float:
     Invalid JSON also is an error in the report: 0.40 in all; an empty action list is an error alone: 0.15.
     """
     return (
-        -weights.invalid_json * (not is_json_valid(report))
+        0.0
+        - weights.invalid_json * (not is_json_valid(report))
         - weights.invalid_action * (error_count(report) > 0)
         - weights.too_many_actions * bool(value(report, "too_many_actions"))
         - weights.length_limit * bool(value(report, "hit_length_limit"))

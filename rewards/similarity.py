@@ -110,7 +110,7 @@ def _token_f1(prediction: Text, reference: Text) -> float:
 
 def _ratio(prediction: Text, reference: Text) -> float:
     if prediction is reference:
-        return 1.0  # what difflib gives for equal strings, autojunk or not: the first longest match lies on the diagonal
+        return 1.0  # as difflib, autojunk or not: of equal strings the first longest match lies on the diagonal
     return SequenceMatcher(None, prediction.joined, reference.joined).ratio()
 
 

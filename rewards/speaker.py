@@ -22,7 +22,7 @@ Member = tuple[str, str, Text]  # source, layer, content of a record in its owne
 class SpeakerMatch:
     """Phi of Eq. 7 and what it is made of; all in [0, 1].
 
-    Example: SpeakerMatch(score=0.70, macro=0.75, worst=0.5, owners={"Alice": 1.0, "GROUP": 0.5}): 0.80 * 0.75 + 0.20 * 0.5.
+    Example: owners={"Alice": 1.0, "GROUP": 0.5} has macro=0.75, worst=0.5, score=0.80 * 0.75 + 0.20 * 0.5 == 0.7.
     """
 
     score: float
@@ -34,13 +34,14 @@ class SpeakerMatch:
 def speaker_levenshtein(pred_entries: Any, ref_entries: Any, scorer: Scorer | None = None) -> SpeakerMatch:
     """Phi (Eq. 7) of predicted against reference records.
 
-    Either side is a sequence of entries (dicts or Records; superseded ones count) or a whole state. Missing fields are "".
-    Each owner of either side is a bucket, GROUP one of them. Both sides empty: 1, without owners.
+    Either side is a sequence of entries (dicts or Records; superseded ones count) or a whole state. A missing field
+    is "". Each owner of either side is a bucket, GROUP one of them. Both sides empty: 1, without owners.
     The value does not depend on the order of the entries: a bucket is sorted by source, layer and normalised content
     before it is matched, and sums are correctly rounded (`math.fsum`).
     """
     scorer = scorer or Scorer()
-    predicted, reference = _buckets(derived_entries(pred_entries), scorer), _buckets(derived_entries(ref_entries), scorer)
+    predicted = _buckets(derived_entries(pred_entries), scorer)
+    reference = _buckets(derived_entries(ref_entries), scorer)
     owners = {
         owner: _bucket_f1(predicted.get(owner, ()), reference.get(owner, ()), scorer)
         for owner in sorted(predicted.keys() | reference.keys())
@@ -67,7 +68,9 @@ def _order(member: Member) -> tuple[str, str, str]:
 def _bucket_f1(predicted: Sequence[Member], reference: Sequence[Member], scorer: Scorer) -> float:
     if not predicted or not reference:
         return 0.0
-    return scorer.once(("bucket", predicted, reference), lambda: soft_f1(_kappa(predicted, reference, scorer), len(reference)))
+    return scorer.once(
+        ("bucket", predicted, reference), lambda: soft_f1(_kappa(predicted, reference, scorer), len(reference))
+    )
 
 
 def _kappa(predicted: Sequence[Member], reference: Sequence[Member], scorer: Scorer) -> list[Row]:

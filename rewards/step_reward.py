@@ -14,9 +14,13 @@ from rewards.validity import validity
 from rewards.weights import PAPER, RewardWeights
 
 
+class ReturnError(ValueError):
+    """A terminal gain or a position that no trajectory can have."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepReward:
-    """All local terms of one position. json to mem are in [0, 1], penalty <= 0; owners maps each owner to its F (Eq. 16).
+    """All local terms of one position: json to mem in [0, 1], penalty <= 0; owners maps each owner to its F (Eq. 16).
 
     Example: valid=1.0, mem=0.8, penalty=0.0 and a QA gain of 0.5 at the last position:
     total(0.5, 4, 5) == 0.20 * 1.0 + 0.45 * 0.8 + 0.35 * 0.5 == 0.735.
@@ -41,10 +45,10 @@ class StepReward:
         """0.35 * 0.95^(T-1-t) * R_QA for t = `position` of T = `length`; 0 without a gain or a length."""
         if qa_gain is None or length is None:
             return 0.0
-        if not math.isfinite(qa_gain):
-            raise ValueError(f"qa_gain: {qa_gain!r} is not a finite number")
+        if isinstance(qa_gain, bool) or not isinstance(qa_gain, (int, float)) or not math.isfinite(qa_gain):
+            raise ReturnError(f"qa_gain: {qa_gain!r} is not a finite number")
         if not 0 <= position < length:
-            raise ValueError(f"position: {position} is not in 0..{length - 1}, the positions of length {length}")
+            raise ReturnError(f"position: {position} is not one of the {length} positions, counted from 0")
         return weights.qa * weights.gamma ** (length - 1 - position) * qa_gain
 
     def total(
@@ -64,8 +68,8 @@ def score_step(
 ) -> StepReward:
     """All local reward terms of one writing position (Eq. 9 without its last term).
 
-    actions: the parsed list; report: of the step (dict or Report); states: before, after, and the reference's (dicts with
-    entries and update_edges, or MemoryStates). Nothing is recomputed or checked: what the report says is scored.
+    actions: the parsed list; report: of the step (dict or Report); states: before, after, and the reference's (dicts
+    with entries and update_edges, or MemoryStates). Nothing is recomputed or checked: what the report says is scored.
     Give the same `scorer` to all steps of an update, so that what trajectories share is scored once.
     """
     scorer = scorer or Scorer()

@@ -17,7 +17,8 @@ from rewards.weights import PAPER, RewardWeights
 class Validity:
     """R_valid and its four parts, each in [0, 1].
 
-    Example: Validity(json=1.0, schema=0.5, dup=1.0, stop=0.0, valid=0.675): two attempts, one schema-valid, the last not novel.
+    Example: Validity(json=1.0, schema=0.5, dup=1.0, stop=0.0, valid=0.675) is two attempts, of which one was
+    schema-valid and the last was not novel.
     """
 
     json: float
