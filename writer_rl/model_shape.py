@@ -86,7 +86,7 @@ class ModelShape:
                 layers=int(config["num_hidden_layers"]),
                 heads=heads,
                 kv_heads=int(config.get("num_key_value_heads") or heads),
-                head_dim=int(config.get("head_dim") or hidden // heads),
+                head_dim=int(config.get("head_dim") or (128 if family == "qwen3" else hidden // heads)),
                 intermediate=int(config["intermediate_size"]),
                 tied=bool(config.get("tie_word_embeddings", False)),
                 qkv_bias=family == "qwen2" or (bias and family != "mistral"),

@@ -1,0 +1,112 @@
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from launch.cli import Terminated, UsageError, empty_output, exit_code
+from memory_env.network import DataError
+
+
+def raising(error):
+    def main(argv):
+        raise error
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UsageError("--x: is no number"), 2),
+        (DataError("f.json: line 3: no speaker; add one"), 2),
+        (FileNotFoundError(2, "No such file or directory", "gone.json"), 2),
+        (ValueError("a bug deep inside"), 1),
+        (RuntimeError("it broke"), 1),
+        (OSError(28, "No space left on device", "x"), 1),
+        (MemoryError(), 1),
+        (KeyboardInterrupt(), 130),
+        (Terminated(), 143),
+    ],
+)
+def test_every_end_has_its_code_and_one_line(error, code, capsys, monkeypatch):
+    monkeypatch.delenv("WRITER_RL_DEBUG", raising=False)
+    assert exit_code(raising(error), []) == code
+    written = capsys.readouterr().err
+    assert written.count("\n") == 1 and "Traceback" not in written
+
+
+def test_the_line_says_what_and_where(capsys):
+    exit_code(raising(DataError("f.json: line 3: no speaker; add one")), [])
+    assert capsys.readouterr().err.endswith(": f.json: line 3: no speaker; add one\n")
+    exit_code(raising(FileNotFoundError(2, "No such file or directory", "gone.json")), [])
+    assert "gone.json: No such file" in capsys.readouterr().err
+
+
+def test_a_long_message_is_cut_to_three_lines(capsys):
+    exit_code(raising(RuntimeError("\n".join(str(n) for n in range(50)))), [])
+    assert capsys.readouterr().err.count("\n") == 3
+
+
+def test_success_and_a_chosen_code():
+    assert exit_code(lambda argv: None, []) == 0
+    assert exit_code(lambda argv: 130, []) == 130
+
+
+def test_the_traceback_is_there_when_asked_for(capsys, monkeypatch):
+    monkeypatch.setenv("WRITER_RL_DEBUG", "1")
+    exit_code(raising(RuntimeError("it broke")), [])
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_output_that_holds_something_is_refused(tmp_path):
+    assert empty_output(tmp_path / "new") == tmp_path / "new"
+    assert empty_output(tmp_path) == tmp_path
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UsageError, match="not empty"):
+        empty_output(tmp_path)
+    with pytest.raises(UsageError, match="is a file"):
+        empty_output(tmp_path / "file")
+
+
+SCRIPT = """
+import sys, time
+sys.path.insert(0, {root!r})
+from launch.cli import run
+
+def main(argv):
+    try:
+        print("ready", flush=True)
+        {body}
+    finally:
+        print("saved", flush=True)
+
+run(main)
+"""
+
+
+def start(tmp_path, repository, body):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT).format(root=str(repository), body=body))
+    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_unwind_the_script(tmp_path, repository, number, code):
+    process = start(tmp_path, repository, "time.sleep(60)")
+    os.kill(process.pid, number)
+    output, error = process.communicate(timeout=30)
+    assert (process.returncode, output) == (code, "saved\n")
+    assert error.count("\n") == 1
+
+
+def test_a_closed_pipe_ends_quietly(tmp_path, repository):
+    process = start(tmp_path, repository, "[print('x' * 1000) for _ in range(10_000)]")
+    process.stdout.close()
+    error = process.stderr.read()
+    assert process.wait(timeout=30) == 1
+    assert "Traceback" not in error and error.count("\n") == 1

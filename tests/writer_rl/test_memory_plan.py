@@ -1,0 +1,85 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from writer_rl.memory_plan import PlanError, RunShape, activation_bytes, fewest_gpus, plan
+from writer_rl.model_shape import KNOWN, ModelShape
+
+MODEL = KNOWN["qwen2.5-3b"]
+P = MODEL.parameters
+
+
+def test_state_of_full_training_by_hand():
+    one = plan(MODEL, RunShape(gpus=1, zero=1))
+    assert (one.weights, one.gradients, one.optimizer, one.reference) == (2 * P, 2 * P, 12 * P, 2 * P)
+    two = plan(MODEL, RunShape(gpus=4, zero=2))
+    assert (two.weights, two.gradients, two.optimizer, two.reference) == (2 * P, 2 * P // 4, 3 * P, 2 * P)
+    three = plan(MODEL, RunShape(gpus=4, zero=3))
+    assert (three.weights, three.gradients, three.optimizer, three.reference) == (P // 2, P // 2, 3 * P, P // 2)
+
+
+def test_offloading_moves_bytes_to_the_host_and_loses_none():
+    resident = plan(MODEL, RunShape(gpus=2, zero=3))
+    offloaded = plan(MODEL, RunShape(gpus=2, zero=3, offload_optimizer=True, offload_parameters=True))
+    assert offloaded.weights == offloaded.optimizer == offloaded.gradients == offloaded.reference == 0
+    assert offloaded.host == resident.weights + resident.optimizer + resident.gradients + resident.reference
+
+
+def test_lora_needs_no_reference_copy_and_trains_only_the_adapter():
+    adapted = plan(MODEL, RunShape(lora_rank=16))
+    assert adapted.reference == 0
+    assert adapted.optimizer == 12 * MODEL.lora(16)
+    assert adapted.weights == 2 * (P + MODEL.lora(16))
+
+
+def test_a_sampler_that_sleeps_is_not_added_to_the_update():
+    asleep, awake = plan(MODEL, RunShape()), plan(MODEL, RunShape(sampler_sleeps=False))
+    assert awake.update_peak - asleep.update_peak == asleep.sampler > 2 * P
+
+
+@pytest.mark.parametrize("zero", [1, 2, 3])
+def test_more_gpus_never_need_more_memory_each(zero):
+    peaks = [plan(MODEL, RunShape(gpus=gpus, zero=zero)).peak for gpus in (1, 2, 4, 8, 16)]
+    assert peaks == sorted(peaks, reverse=True)
+
+
+def test_fewest_gpus_is_the_first_that_fits():
+    run = RunShape(zero=3)
+    assert fewest_gpus(MODEL, run, 80) == 1
+    needed = fewest_gpus(MODEL, run, 40)
+    assert plan(MODEL, replace(run, gpus=needed)).fits(40)
+    assert not plan(MODEL, replace(run, gpus=needed // 2)).fits(40)
+    assert fewest_gpus(MODEL, run, 4) is None
+
+
+def test_impossible_settings_are_refused():
+    for wrong in ({"zero": 0}, {"gpus": 0}, {"offload_parameters": True}, {"gpus": 3, "tensor_parallel": 2}, {"micro_tokens": 0}):
+        with pytest.raises(PlanError):
+            RunShape(**wrong)
+
+
+def test_activations_bound_what_a_real_model_saves():
+    """Bytes that autograd saves in a real forward pass, fp32, without the attention's inner tensors and weights."""
+    config = {
+        "vocab_size": 64, "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 4,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True,
+    }  # fmt: skip
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen2", **config))
+    tokens = 256
+    weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    saved = {}
+
+    def keep(tensor):
+        if tensor.untyped_storage().data_ptr() not in weights:
+            saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        hidden = model.model(torch.randint(0, 64, (1, tokens))).last_hidden_state
+    assert hidden.requires_grad
+    shape = ModelShape.from_config({**config, "model_type": "qwen2"})
+    run = RunShape(micro_tokens=tokens, checkpointing=False, logit_chunk=1)
+    planned = activation_bytes(shape, run) * 2  # fp32 here, bf16 in the plan
+    assert 0.7 < sum(saved.values()) / planned < 1.4
