@@ -1,0 +1,55 @@
+"""All parameters of a training module as (name, tensor) pairs, ready for an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+
+GROUP_BYTES = 256 * 2**20
+
+
+def named_weights(module: Any, group_bytes: int = GROUP_BYTES) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield every parameter under its Hugging Face name, tied ones under each of their names.
+
+    A tied ``lm_head.weight`` is sent although ``save_pretrained`` would leave it out: an engine that packs its head keeps a
+    stale one otherwise (log-probabilities off by 0.5 to 0.7, silently).
+
+    Args:
+        module: a model, or a wrapper whose ``.module`` is one (a DeepSpeed engine).
+        group_bytes: parameters that ZeRO-3 has sharded are gathered in consecutive groups of at most this size, one group
+            at a time, and released before the next. Gathering is collective: every rank has to drain the iterator.
+    """
+    model = module if hasattr(module, "generation_config") else getattr(module, "module", module)
+    parameters = list(model.named_parameters(remove_duplicate=False))
+    for group in _groups(parameters, group_bytes):
+        with _gathered([parameter for _, parameter in group]):
+            for name, parameter in group:
+                yield name, parameter.detach()
+
+
+def _groups(
+    parameters: list[tuple[str, torch.nn.Parameter]], group_bytes: int
+) -> Iterator[list[tuple[str, torch.nn.Parameter]]]:
+    group: list[tuple[str, torch.nn.Parameter]] = []
+    size = 0
+    for name, parameter in parameters:
+        count = getattr(parameter, "ds_numel", None) or parameter.numel()
+        grown = size + count * parameter.element_size()
+        if group and grown > group_bytes:
+            yield group
+            group, grown = [], count * parameter.element_size()
+        group.append((name, parameter))
+        size = grown
+    if group:
+        yield group
+
+
+def _gathered(parameters: list[torch.nn.Parameter]) -> Any:
+    if not any(hasattr(parameter, "ds_id") for parameter in parameters):
+        return nullcontext()
+    import deepspeed
+
+    return deepspeed.zero.GatheredParameters(list(dict.fromkeys(parameters)))
