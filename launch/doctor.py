@@ -1,0 +1,45 @@
+"""Look at this machine: versions, compiler, devices, memory, disk, ports, stale locks, W&B, endpoints.
+
+One table; each problem with its remedy. Exits 1 if there is a problem. --fix removes compiler locks that a killed
+run left behind (only those that no running process holds).
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from launch.cli import parser, run
+from writer_rl.doctor import Check, all_checks, stale_locks
+
+SIGNS = {"ok": "ok", "note": "note", "problem": "PROBLEM"}
+
+
+def show(checks: list[Check]) -> None:
+    """The table, and below it the remedies."""
+    width = min(40, max(len(check.name) for check in checks))
+    for check in checks:
+        remedy = f"  -> {check.remedy}" if check.remedy else ""
+        print(f"{check.name:<{width}}  {SIGNS[check.state]:<8} {check.finding}{remedy}")
+
+
+def main(argv: list[str]) -> int:
+    """Print the table; 1 if something is a problem."""
+    options = parser(__doc__)
+    options.add_argument("--output_dir", default="runs", help="where runs will be written (runs)")
+    options.add_argument("--endpoint", action="append", default=[], metavar="URL", help="an OpenAI-compatible endpoint to try; repeatable")
+    options.add_argument("--fix", action="store_true", help="remove stale compiler locks")
+    chosen = options.parse_args(argv)
+    if chosen.fix:
+        for lock in stale_locks():
+            lock.unlink(missing_ok=True)
+            print(f"removed {lock}")
+    checks = all_checks(chosen.output_dir, chosen.endpoint)
+    show(checks)
+    problems = sum(check.state == "problem" for check in checks)
+    print(f"{problems} problem{'s' * (problems != 1)}" if problems else "no problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    run(main)
