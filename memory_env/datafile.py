@@ -1,0 +1,109 @@
+"""Reading JSON data files: typed access whose errors name the file, the place in it, and the remedy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+class DataError(ValueError):
+    """Bad input data; the message is one line that names the file, the place in it, and the remedy."""
+
+
+def read_text(path: str | Path) -> str:
+    """The UTF-8 text of a file (a byte order mark is dropped). Raises DataError where it can't be read."""
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+
+
+def parse_json(text: str, where: str) -> Any:
+    """The value of a JSON text; `where` names it in errors ("file" or "file, line 3"). Raises DataError."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
+        remedy = "it may be cut short" if error.pos >= len(text.rstrip()) else "mend the JSON there"
+        raise DataError(f"{where}: not valid JSON at {place} ({error.msg}); {remedy}") from None
+    except (ValueError, RecursionError) as error:
+        reason = str(error).partition(";")[0].partition(" while")[0]
+        raise DataError(f"{where}: not usable JSON ({reason})") from None
+
+
+def read_json(path: str | Path) -> Any:
+    """The value of a JSON file. Raises DataError."""
+    return parse_json(read_text(path), str(path))
+
+
+_NAMES = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
+
+
+@dataclass(frozen=True)
+class Fields:
+    """One JSON object of a file, with typed access to its keys.
+
+    Example:
+        Fields(value, "chat.json", "sessions[1]").text("ts")   # DataError: "chat.json: sessions[1].ts is ..."
+    """
+
+    value: dict[str, Any]
+    where: str
+    place: str = ""
+
+    @classmethod
+    def of(cls, value: Any, where: str, place: str = "") -> Fields:
+        """Wrap `value`; raises DataError unless it is an object."""
+        if not isinstance(value, dict):
+            raise DataError(f"{where}: {place or 'the file'} is {_kind(value)}; it must be an object")
+        return cls(value, where, place)
+
+    def at(self, key: str) -> str:
+        """The place of `key` as errors print it."""
+        return f"{self.place}.{key}" if self.place else key
+
+    def error(self, key: str, problem: str) -> DataError:
+        """A DataError about `key`."""
+        return DataError(f"{self.where}: {self.at(key)} {problem}")
+
+    def get(self, key: str, kind: type, default: Any = None) -> Any:
+        """The value of `key`, of type `kind`. Without a default the key is required; null counts as missing."""
+        value = self.value.get(key)
+        if value is None:
+            if default is None:
+                raise self.error(key, f"is missing; it must be {_NAMES[kind]}")
+            return default
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise self.error(key, f"is {_kind(value)}; it must be {_NAMES[kind]}")
+        return value
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A string; a number is taken as its digits (ids and times are numbers in some files)."""
+        value = self.value.get(key)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return str(value)
+        return self.get(key, str, default)
+
+    def objects(self, key: str, default: list | None = None) -> Iterator[Fields]:
+        """The objects of a list."""
+        for index, item in enumerate(self.get(key, list, default)):
+            yield Fields.of(item, self.where, f"{self.at(key)}[{index}]")
+
+    def rest(self, known: tuple[str, ...]) -> dict[str, Any]:
+        """The keys that are not in `known`."""
+        return {key: value for key, value in self.value.items() if key not in known}
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    return _NAMES.get(type(value), "a number")

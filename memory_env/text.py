@@ -1,0 +1,99 @@
+"""Text as data: normalisation, lexical similarity, and the escapes that keep a message from posing as anything else."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+# Ideographs, kana and hangul stand for themselves: those scripts put no space between words.
+_SINGLE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_WORD = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
+
+# What chat templates use to mark turns, in the spellings of the common model families.
+_GENERIC_CONTROL = re.compile(
+    r"<[|\uff5c]|[|\uff5c]>|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]|<</?SYS>>"
+    r"|</?(?:s|bos|eos|unk|pad|mask|start_of_turn|end_of_turn|think|tool_call|tool_response)>",
+    re.IGNORECASE,
+)
+
+
+def normalise(text: str) -> str:
+    """Lower case, runs of whitespace as one space, none outside: what "same content" means for actions and rewards."""
+    return " ".join(text.lower().split())
+
+
+@lru_cache(maxsize=65_536)
+def word_counts(text: str) -> Mapping[str, int]:
+    """Words of `text` with their counts (lower case, every script; one token per ideograph, kana or hangul syllable).
+
+    Callers share the returned mapping and must not change it.
+    """
+    return Counter(_WORD.findall(text.lower()))
+
+
+def squared_norm(counts: Mapping[str, int]) -> int:
+    """Squared Euclidean length of a count vector."""
+    return sum(count * count for count in counts.values())
+
+
+def lexical_cosine(a: str, b: str) -> float:
+    """Cosine of the word-count vectors of two texts, in [0, 1]; 0 if either has no word."""
+    left, right = word_counts(a), word_counts(b)
+    if len(left) > len(right):
+        left, right = right, left
+    dot = sum(count * right.get(word, 0) for word, count in left.items())
+    return dot / math.sqrt(squared_norm(left) * squared_norm(right)) if dot else 0.0
+
+
+def _is_unprintable(char: str) -> bool:
+    category = unicodedata.category(char)
+    # The joiners U+200C and U+200D shape legitimate words and emoji.
+    return category in ("Cc", "Cs", "Zl", "Zp", "Co") or (category == "Cf" and char not in "\u200c\u200d")
+
+
+def _escaped(char: str) -> str:
+    if char in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": " "}[char]
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def one_line(text: str) -> str:
+    """`text` on one line: line breaks, control and invisible format characters and lone surrogates become escapes."""
+    if text.isprintable():
+        return text
+    return "".join(_escaped(char) if _is_unprintable(char) else char for char in text)
+
+
+def _split_token(match: re.Match[str]) -> str:
+    token = match.group()
+    return f"{token[0]} {token[1:]}" if len(token) > 1 else _escaped(token)
+
+
+@lru_cache(maxsize=64)
+def _control_pattern(tokens: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(token) for token in sorted(tokens, key=lambda token: (-len(token), token))))
+
+
+def break_control_tokens(text: str, control_tokens: Iterable[str] = ()) -> str:
+    """`text` with a space put into every chat-template marker, so that no tokenizer reads it as one.
+
+    The generic markers (`<|...|>`, `[INST]`, `</s>`, ...) are always broken; `control_tokens` are the special tokens
+    of the tokenizer in use.
+    """
+    text = _GENERIC_CONTROL.sub(_split_token, text)
+    tokens = tuple(token for token in control_tokens if token.strip())
+    if not tokens:
+        return text
+    pattern = _control_pattern(tokens)
+    for _ in range(4):
+        if not pattern.search(text):
+            return text
+        text = pattern.sub(_split_token, text)
+    while pattern.search(text):  # tokens that re-form around a space lose their first character
+        text = pattern.sub(lambda match: match.group()[1:], text)
+    return text

@@ -1,0 +1,268 @@
+"""Teacher trajectories: the teacher's actions and the reference state M*_t at every writing position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memory_env.datafile import DataError, Fields, read_json
+from memory_env.network import Network, Segment
+from memory_env.records import Edge, Record
+from memory_env.state import MemoryState
+from memory_env.step import Report, step
+
+TRAJECTORY_SCHEMA = "speakermem-v4-trajectories/1"
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceState:
+    """A derived track read from a file: records in creation order and the UPDATE edges among them."""
+
+    entries: tuple[Record, ...]
+    update_edges: tuple[Edge, ...]
+    roster: tuple[str, ...] = ()
+
+    def derived(self) -> tuple[Record, ...]:
+        """All records, superseded ones included."""
+        return self.entries
+
+    def edges(self) -> tuple[Edge, ...]:
+        """UPDATE edges, in creation order of `new`."""
+        return self.update_edges
+
+    def heads(self, owner: str | None = None) -> tuple[Record, ...]:
+        """Current records of one owner (or of all)."""
+        return tuple(record for record in self.entries if record.is_head and owner in (None, record.owner))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `MemoryState.to_dict`."""
+        return {
+            "entries": [record.to_dict() for record in self.entries],
+            "update_edges": [edge.to_dict() for edge in self.update_edges],
+            "roster": list(self.roster),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TeacherTrajectory:
+    """What a teacher wrote: `actions[t]` and the state after them, `states[t]`, for t = 0..T-1.
+
+    The entry ids that actions cite are those of this environment, so that they replay through `step`.
+    """
+
+    network_id: str
+    actions: tuple[list[dict[str, Any]], ...]
+    states: tuple[MemoryState | ReferenceState, ...]
+
+
+def replay_teacher(
+    network: Network, actions: Sequence[Sequence[Any]], window: int | None = None
+) -> tuple[MemoryState, ...]:
+    """The states after every position when `actions[t]` are stepped through the network's segments.
+
+    Raises DataError if there is not one action list per segment, or if the environment refuses an action.
+    """
+    segments = network.segments(window)
+    _require_positions(network, len(segments), len(actions))
+    state, states = MemoryState.empty(), []
+    for segment, output in zip(segments, actions, strict=True):
+        state, report = step(state, segment, list(output))
+        if report.errors:
+            raise _refused(network.network_id, segment, report)
+        states.append(state)
+    return tuple(states)
+
+
+def load_trajectory(path: str | Path, network: Network, window: int | None = None) -> TeacherTrajectory:
+    """Read a teacher file about `network`: a trajectory (`transitions`) or a final state (`final_state` alone).
+
+    A trajectory's reference states are those it carries in `post_state.entries`, else the replay of its actions. From
+    a final state, the reference after position t is the entries with `turn_created` <= t (an edge counts once its new
+    node exists), and the actions are read off the entries. Raises DataError.
+    """
+    fields = Fields.of(read_json(path), str(path))
+    network_id = fields.text("network_id", network.network_id)
+    if network_id != network.network_id:
+        raise fields.error("network_id", f"is {network_id!r}, but the network is {network.network_id!r}")
+    segments = network.segments(window)
+    if "transitions" in fields.value:
+        return _from_transitions(fields, network, segments)
+    return _from_final_state(fields, network, segments)
+
+
+def _require_positions(network: Network, expected: int, found: int) -> None:
+    if expected != found:
+        raise DataError(
+            f"network {network.network_id!r} has {expected} writing positions, but {found} are given; "
+            "they must be for the same segmentation"
+        )
+
+
+def _refused(where: str, segment: Segment, report: Report) -> DataError:
+    return DataError(
+        f"{where}: position {segment.position} (session {segment.session_id}): {report.errors[0]}; correct the action"
+    )
+
+
+def _from_transitions(fields: Fields, network: Network, segments: tuple[Segment, ...]) -> TeacherTrajectory:
+    transitions = list(fields.objects("transitions"))
+    _require_positions(network, len(segments), len(transitions))
+    state, ids = MemoryState.empty(), {}
+    actions, states = [], []
+    for segment, transition in zip(segments, transitions, strict=True):
+        output = [_translated(action, ids) for action in transition.get("actions", list)]
+        state, report = step(state, segment, output)
+        theirs = Fields.of(transition.get("report", dict, {}), fields.where, transition.at("report"))
+        if report.errors and not theirs.get("errors", list, []):
+            raise _refused(fields.where, segment, report)
+        _pair_ids(ids, theirs.get("created_ids", list, []), report.created_ids)
+        post_state = Fields.of(transition.get("post_state", dict, {}), fields.where, transition.at("post_state"))
+        actions.append(output)
+        states.append(_reference(post_state, network) if "entries" in post_state.value else state)
+    return TeacherTrajectory(network.network_id, tuple(actions), tuple(states))
+
+
+def _translated(action: Any, ids: dict[str, str]) -> Any:
+    if isinstance(action, dict) and isinstance(action.get("entry_id"), str):
+        return {**action, "entry_id": ids.get(action["entry_id"], action["entry_id"])}
+    return action
+
+
+def _pair_ids(ids: dict[str, str], theirs: Sequence[str], ours: Sequence[str]) -> None:
+    ids.update(zip(theirs, ours, strict=False))
+
+
+def _records(fields: Fields, network: Network) -> list[Record]:
+    canonical = {original: name for name, original in network.original_names.items()}
+    records = []
+    for entry in fields.objects("entries"):
+        owner, source = entry.text("owner"), entry.text("source")
+        records.append(
+            Record.from_dict(
+                {
+                    **entry.value,
+                    "entry_id": entry.text("entry_id"),
+                    "content": entry.text("content"),
+                    "layer": entry.text("layer"),
+                    "turn_created": entry.get("turn_created", int, 0),
+                    "owner": canonical.get(owner, owner),
+                    "source": canonical.get(source, source),
+                }
+            )
+        )
+    return records
+
+
+def _edges(fields: Fields) -> list[Edge]:
+    return [Edge(edge.text("old"), edge.text("new")) for edge in fields.objects("update_edges", [])]
+
+
+def _reference(fields: Fields, network: Network) -> ReferenceState:
+    roster = fields.get("roster", list, [])
+    return ReferenceState(tuple(_records(fields, network)), tuple(_edges(fields)), tuple(sorted(roster)))
+
+
+def _from_final_state(fields: Fields, network: Network, segments: tuple[Segment, ...]) -> TeacherTrajectory:
+    final = Fields.of(fields.get("final_state", dict), fields.where, "final_state")
+    records = sorted(_records(final, network), key=lambda record: record.turn_created)
+    edges = _edges(final)
+    if records and records[-1].turn_created >= len(segments):
+        raise final.error(
+            "entries", f"reach position {records[-1].turn_created}, but the network has {len(segments)} positions"
+        )
+    states = tuple(_state_after(segment.position, records, edges, segments) for segment in segments)
+    return TeacherTrajectory(network.network_id, _actions_of(fields.where, records, edges, segments), states)
+
+
+def _state_after(
+    position: int, records: Sequence[Record], edges: Sequence[Edge], segments: Sequence[Segment]
+) -> ReferenceState:
+    present = [record for record in records if record.turn_created <= position]
+    order = {record.entry_id: index for index, record in enumerate(present)}
+    seen = sorted((edge for edge in edges if edge.new in order), key=lambda edge: order[edge.new])
+    # A version that does not exist yet can't have superseded anything.
+    entries = (
+        record if not record.superseded_by or record.superseded_by in order else record.superseded("")
+        for record in present
+    )
+    speakers = {message.speaker for segment in segments[: position + 1] for message in segment.messages}
+    return ReferenceState(tuple(entries), tuple(seen), tuple(sorted(speakers)))
+
+
+def _actions_of(
+    where: str, records: Sequence[Record], edges: Sequence[Edge], segments: Sequence[Segment]
+) -> tuple[list[dict[str, Any]], ...]:
+    """The actions that write `records`, ids translated by replaying them; a position without a record is a NOOP."""
+    superseded = {edge.new: edge.old for edge in edges}
+    state, ids, actions = MemoryState.empty(), {}, []
+    for segment in segments:
+        created = [record for record in records if record.turn_created == segment.position]
+        output = [_action_of(record, superseded.get(record.entry_id), ids) for record in created]
+        output = output or [{"action": "NOOP"}]
+        state, report = step(state, segment, output)
+        if report.errors:
+            raise _refused(where, segment, report)
+        _pair_ids(ids, [record.entry_id for record in created], report.created_ids)
+        actions.append(output)
+    return tuple(actions)
+
+
+def _action_of(record: Record, old: str | None, ids: dict[str, str]) -> dict[str, Any]:
+    if old is not None:
+        return {"action": "UPDATE", "entry_id": ids.get(old, old), "content": record.content}
+    return {
+        "action": "ADD",
+        "owner": record.owner,
+        "source": record.source,
+        "layer": record.layer,
+        "utype": record.utype,
+        "content": record.content,
+    }
+
+
+def network_from_trajectory(document: Any, where: str) -> Network:
+    """The network inside a `speakermem-v4-trajectories/1` document: its messages, sessions and questions."""
+    fields = Fields.of(document, where)
+    sessions: dict[str, dict[str, Any]] = {}
+    for transition in fields.objects("transitions"):
+        session_id = transition.text("session_id")
+        session = sessions.setdefault(
+            session_id,
+            {
+                "session_id": session_id,
+                "session_index": len(sessions) + 1,
+                "topic": "",
+                "ts": transition.text("ts", ""),
+                "turns": [],
+            },
+        )
+        for message in transition.objects("messages"):
+            number = len(session["turns"])
+            session["turns"].append(
+                {
+                    "turn": f"{session_id}_t{number:03d}",
+                    "speaker": message.text("speaker"),
+                    "content": message.get("content", str),
+                    "ts": message.text("ts", ""),
+                }
+            )
+    speakers = sorted({turn["speaker"] for session in sessions.values() for turn in session["turns"]})
+    return Network.from_dict(
+        {
+            "schema": fields.text("schema", TRAJECTORY_SCHEMA),
+            "scenario": "",
+            "speakers": speakers,
+            "sessions": list(sessions.values()),
+            "qa_pairs": fields.get("qa_pairs", list, []),
+            "meta": {"network_id": fields.text("network_id"), **_source_meta(fields)},
+        },
+        where,
+    )
+
+
+def _source_meta(fields: Fields) -> dict[str, Any]:
+    source = fields.get("source", dict, {})
+    meta = source.get("meta")
+    return {key: value for key, value in meta.items() if key != "network_id"} if isinstance(meta, dict) else {}
