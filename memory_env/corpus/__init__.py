@@ -1,0 +1,46 @@
+"""The embedded corpus: generated group chats whose reference memory is known by construction (see docs/corpus.md)."""
+
+from __future__ import annotations
+
+from memory_env.corpus.conversations import Conversation, conversation, generate_sft, generate_validation
+from memory_env.corpus.generator import generate
+from memory_env.corpus.reference import BiasRates, biased_actions, complete_actions
+from memory_env.corpus.sets import HELDOUT, TRAIN
+from memory_env.network import Network
+from memory_env.trajectory import TeacherTrajectory
+
+__all__ = [
+    "BiasRates",
+    "Conversation",
+    "biased_actions",
+    "complete_actions",
+    "conversation",
+    "generate",
+    "generate_sft",
+    "generate_validation",
+    "heldout_networks",
+    "teacher",
+    "train_networks",
+    "validation_networks",
+]
+
+
+def train_networks() -> tuple[Network, ...]:
+    """The 15 training networks (73 segments, 89 questions)."""
+    return tuple(conversation(recipe.name).network for recipe in TRAIN)
+
+
+def heldout_networks() -> tuple[Network, ...]:
+    """The 10 held-out networks (305 questions)."""
+    return tuple(conversation(recipe.name).network for recipe in HELDOUT)
+
+
+def validation_networks(count: int, first: int = 0) -> tuple[Network, ...]:
+    """`count` full-size networks that are in no other set, for evaluation during training."""
+    return tuple(generate_validation(first + i).network for i in range(count))
+
+
+def teacher(network: Network) -> TeacherTrajectory:
+    """What a perfect Writer does about a network of this corpus, with the state M*_t after every position."""
+    taught = conversation(network.network_id).taught
+    return TeacherTrajectory(network.network_id, taught.actions, taught.states)

@@ -1,0 +1,152 @@
+"""The timeline of one conversation: who is there when, what is said in which segment."""
+
+from __future__ import annotations
+
+from memory_env.corpus import lexicon
+from memory_env.corpus.dice import Dice
+from memory_env.corpus.drafts import CHANGEABLE, FAMILIES, Draft, World, change, chatter, joined, left, new_fact, trap
+from memory_env.corpus.plan import Event, Plan, Position, Trap, Utterance
+from memory_env.corpus.shapes import Shape
+
+MAX_CHANGES = 3
+
+
+def make_plan(seed: int, shape: Shape, network_id: str) -> Plan:
+    """The conversation of this seed and shape: same arguments, same plan, on every machine."""
+    return _Timeline(seed, shape).plan(network_id)
+
+
+class _Timeline:
+    def __init__(self, seed: int, shape: Shape) -> None:
+        self.dice, self.shape = Dice(seed), shape
+        dice = self.dice
+        members = tuple(dice.sample(lexicon.NAMES, dice.between(*shape.members)))
+        self.segments = dice.between(*shape.segments)
+        many = self.segments > 4
+        self.world = World(dice, members, tuple(dice.sample(lexicon.TOPICS, 3 if many else 2)), tuple(dice.sample(lexicon.EVENTS, 3 if many else 2)))
+        self.quiet = members[0] if len(members) > 3 else None
+        self.late = members[1] if len(members) > 2 and dice.chance(shape.late_rate) else None
+        self.leaver = members[2] if len(members) > 2 and dice.chance(shape.leave_rate) else None
+        self.arrival = dice.between(1, max(1, self.segments // 2)) if self.late else 0
+        self.departure = dice.between(max(1, self.segments // 2), self.segments - 1) if self.leaver else self.segments
+        self.heard: set[str] = set()
+        self.said: set[str] = set()
+        self.traps: list[Trap] = []
+        self.changes: dict[int, int] = {}
+
+    def plan(self, network_id: str) -> Plan:
+        positions = tuple(self._position(t) for t in range(self.segments))
+        return Plan(network_id, self.world.members, tuple(self.world.facts), positions, tuple(self.traps))
+
+    def _present(self, t: int) -> list[str]:
+        return [m for m in self.world.members if not (m == self.late and t < self.arrival) and not (m == self.leaver and t >= self.departure)]
+
+    def _speaker(self, present: list[str]) -> str:
+        return self.dice.weighted(present, [0.3 if m == self.quiet else 1.0 for m in present])
+
+    def _position(self, t: int) -> Position:
+        dice, shape = self.dice, self.shape
+        present = self._present(t)
+        first = joined(self.world, self.late) if self.late and t == self.arrival else None
+        last = self._departure(t, present)
+        extra = (first is not None) + (last is not None)
+        count = dice.between(*shape.messages)
+        wanted = dice.between(*shape.memorable)
+        if t > 0 and dice.chance(shape.noop_rate):
+            wanted = 0
+        wanted = max(0, min(wanted, count - extra))
+        drafts = self._drafts(wanted, present, spare=count - extra - wanted)
+        speakers = {d.utterance.speaker for d in drafts} | ({self.late} if first else set())
+        # a member can own a record only after having been heard, this segment included
+        owed = list(dict.fromkeys(m for d in drafts for m in d.fact.members if m not in self.heard | speakers))
+        fillers = self._fillers(max(0, count - extra - len(drafts)), present, owed)
+        slots: list[Draft | Utterance] = dice.shuffled([True] * len(drafts) + [False] * len(fillers))  # type: ignore[arg-type]
+        draft_queue, filler_queue = iter(drafts), iter(fillers)
+        body: list[Draft | Utterance] = [next(draft_queue) if is_draft else next(filler_queue) for is_draft in slots]
+        body = ([first] if first else []) + body + ([last] if last else [])
+        return self._settle(body)
+
+    def _departure(self, t: int, present: list[str]) -> Draft | None:
+        if t != self.departure or not self.leaver:
+            return None
+        if self.leaver not in self.heard:  # a leaver nobody has heard has no memory to close: stays
+            self.leaver = None
+            return None
+        return left(self.world, self.leaver, self.leaver if self.dice.chance(0.4) else self._speaker(present))
+
+    def _drafts(self, wanted: int, present: list[str], spare: int) -> list[Draft]:
+        drafts: list[Draft] = []
+        touched: set[int] = set()
+        owed: set[str] = set()
+        for _ in range(wanted * 12):
+            if len(drafts) == wanted:
+                break
+            draft = self._change(present, touched) if self.dice.chance(self.shape.update_rate) else self._addition(present, drafts, owed, spare)
+            if draft is None:
+                continue
+            if draft.changes is not None:
+                touched.add(draft.changes)
+            drafts.append(draft)
+        return drafts
+
+    def _change(self, present: list[str], touched: set[int]) -> Draft | None:
+        candidates = [
+            i
+            for i, fact in enumerate(self.world.now)
+            if fact.family in CHANGEABLE and i not in touched and self.changes.get(i, 0) < MAX_CHANGES and (fact.is_group or fact.owner in present)
+        ]
+        return change(self.world, self.dice.pick(candidates), present) if candidates else None
+
+    def _addition(self, present: list[str], drafts: list[Draft], owed: set[str], spare: int) -> Draft | None:
+        speaker = self._speaker(present)
+        speaking = {d.utterance.speaker for d in drafts} | {speaker}
+        known = [m for m in present if m != speaker and (m in self.heard or m in speaking or m in owed or len(owed) < spare)]
+        draft = new_fact(self.world, self.dice.weighted(tuple(FAMILIES), tuple(FAMILIES.values())), speaker, known)
+        if draft is not None:
+            owed.update(m for m in draft.fact.members if m not in self.heard and m not in speaking)
+        return draft
+
+    def _fillers(self, count: int, present: list[str], owed: list[str]) -> list[Utterance]:
+        out: list[Utterance] = []
+        for i in range(count):
+            speaker = owed[i] if i < len(owed) else self._speaker(present)
+            found = None
+            if i >= len(owed) and self.world.now and self.dice.chance(self.shape.trap_rate):
+                found = trap(self.world, self.dice.pick(self.world.now), present)
+            if found is not None and found[0].content not in self.said:
+                self.traps.append(found[1])
+                utterance = found[0]
+            else:
+                utterance = self._small_talk(speaker, [m for m in present if m != speaker])
+            self.said.add(utterance.content)
+            out.append(utterance)
+        return self.dice.shuffled(out)
+
+    def _small_talk(self, speaker: str, others: list[str]) -> Utterance:
+        utterance = chatter(self.world, speaker, others)
+        for _ in range(20):
+            if utterance.content not in self.said:
+                break
+            utterance = chatter(self.world, speaker, others)
+        return utterance
+
+    def _settle(self, body: list[Draft | Utterance]) -> Position:
+        messages: list[Utterance] = []
+        events: list[Event] = []
+        for i, item in enumerate(body):
+            utterance = item.utterance if isinstance(item, Draft) else item
+            messages.append(utterance)
+            self.heard.add(utterance.speaker)
+            self.said.add(utterance.content)
+            if not isinstance(item, Draft):
+                continue
+            if item.changes is None:
+                self.world.facts.append(item.fact)
+                self.world.now.append(item.fact)
+                index, operation = len(self.world.facts) - 1, "ADD"
+            else:
+                index, operation = item.changes, "UPDATE"
+                self.world.now[index] = item.fact
+                self.changes[index] = self.changes.get(index, 0) + 1
+            events.append(Event(i, operation, index, item.fact.content, item.fact.values, utterance.speaker))
+        return Position(tuple(messages), tuple(events))
