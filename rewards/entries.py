@@ -15,7 +15,7 @@ def value(item: Any, name: str) -> Any:
 
 def field(item: Any, name: str) -> str:
     """A text field of an entry, an edge or an action; "" where it is missing or None, other values as their `repr`."""
-    found = value(item, name)
+    found = item.get(name) if isinstance(item, dict) else getattr(item, name, None)
     if isinstance(found, str):
         return found
     if found is None:

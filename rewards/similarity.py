@@ -117,5 +117,6 @@ def _ratio(prediction: Text, reference: Text) -> float:
 def _ratio_bound(prediction: Text, reference: Text) -> float:
     if prediction is reference:
         return 1.0
-    matches = sum((prediction.characters & reference.characters).values())
+    there = reference.characters
+    matches = sum(min(count, there.get(character, 0)) for character, count in prediction.characters.items())
     return 2.0 * matches / (len(prediction.joined) + len(reference.joined) or 1)

@@ -37,7 +37,7 @@ def soft_f1(predicted, reference, weight):
 
 
 def phi(predicted, reference, tokenize=tokens):
-    """(score, macro, worst, owners). The order in which the best of several matchings is sought is part of the value."""
+    """(score, macro, worst, owners). The order in which the best matching is sought is part of the value."""
 
     def kappa(p, r):
         if any(p[key] != r[key] for key in ("owner", "source", "layer")):
