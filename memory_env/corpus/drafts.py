@@ -22,7 +22,7 @@ FAMILIES: dict[str, float] = {
     "decision": 0.10,
     "relation": 0.07,
     "norm": 0.06,
-    "exception": 0.04,
+    "exception": 0.02,
 }
 
 
@@ -196,8 +196,13 @@ def _norm(world: World, speaker: str, others: list[str]) -> Draft | None:
     return Draft(fact, say(world.dice, group.NORM_ADD, speaker, r=rule, w=occasion))
 
 
+def open_rules(world: World) -> list[str]:
+    """Rules of the group that nobody is excused from yet."""
+    return [f.subject for f in world.facts if f.kind == "norm" and ("exception", f.subject) not in world.taken]
+
+
 def _exception(world: World, speaker: str, others: list[str]) -> Draft | None:
-    rules = [f.subject for f in world.facts if f.kind == "norm" and ("exception", f.subject) not in world.taken]
+    rules = open_rules(world)
     if not rules or not others:
         return None
     rule, other = world.dice.pick(rules), world.dice.pick(others)
@@ -258,6 +263,8 @@ def chatter(world: World, speaker: str, others: list[str]) -> Utterance:
 def trap(world: World, target: Fact, speakers: list[str]) -> tuple[Utterance, Trap] | None:
     """A message that sounds like the target fact and is none (see `wording_chat`); None if no member can say one."""
     dice, family = world.dice, target.family
+    if ("trap", target.kind, target.owner, target.subject) in world.taken:
+        return None
     outsiders = [s for s in speakers if s not in (target.owner, target.source)]
     if family == "self" and target.owner in speakers:
         value = world.fresh(pool_of(target.subject), lexicon.VALUES[target.subject])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from memory_env.corpus import lexicon
 from memory_env.corpus.dice import Dice
-from memory_env.corpus.drafts import CHANGEABLE, FAMILIES, Draft, World, change, chatter, joined, left, new_fact, trap
+from memory_env.corpus.drafts import CHANGEABLE, FAMILIES, Draft, World, change, chatter, joined, left, new_fact, open_rules, trap
 from memory_env.corpus.plan import Event, Plan, Position, Trap, Utterance
 from memory_env.corpus.shapes import Shape
 
 MAX_CHANGES = 3
+EXCEPTION_RATE = 0.2  # of the new facts once there is a norm without one
 
 
 def make_plan(seed: int, shape: Shape, network_id: str) -> Plan:
@@ -95,13 +96,19 @@ class _Timeline:
             for i, fact in enumerate(self.world.now)
             if fact.family in CHANGEABLE and i not in touched and self.changes.get(i, 0) < MAX_CHANGES and (fact.is_group or fact.owner in present)
         ]
-        return change(self.world, self.dice.pick(candidates), present) if candidates else None
+        if not candidates:
+            return None
+        weights = [1.0 / (1 + self.changes.get(i, 0)) for i in candidates]
+        return change(self.world, self.dice.weighted(candidates, weights), present)
 
     def _addition(self, present: list[str], drafts: list[Draft], owed: set[str], spare: int) -> Draft | None:
         speaker = self._speaker(present)
         speaking = {d.utterance.speaker for d in drafts} | {speaker}
         known = [m for m in present if m != speaker and (m in self.heard or m in speaking or m in owed or len(owed) < spare)]
-        draft = new_fact(self.world, self.dice.weighted(tuple(FAMILIES), tuple(FAMILIES.values())), speaker, known)
+        family = self.dice.weighted(tuple(FAMILIES), tuple(FAMILIES.values()))
+        if family != "exception" and self.dice.chance(EXCEPTION_RATE) and open_rules(self.world):
+            family = "exception"
+        draft = new_fact(self.world, family, speaker, known)
         if draft is not None:
             owed.update(m for m in draft.fact.members if m not in self.heard and m not in speaking)
         return draft
@@ -115,6 +122,7 @@ class _Timeline:
                 found = trap(self.world, self.dice.pick(self.world.now), present)
             if found is not None and found[0].content not in self.said:
                 self.traps.append(found[1])
+                self.world.claim("trap", found[1].kind, found[1].member, found[1].subject)
                 utterance = found[0]
             else:
                 utterance = self._small_talk(speaker, [m for m in present if m != speaker])

@@ -49,7 +49,7 @@ def ask_about(plan: Plan, dice: Dice) -> list[Asked]:
     out.extend(_stances(world, dice))
     out.extend(_beliefs(world, dice))
     if not plan.facts:
-        wrong = tuple((GROUP, text) for text in ("is on", "the dish for", "does not apply"))
+        wrong = tuple((GROUP, text) for text in ("takes place", "the dish for", "does not apply"))
         out.append(Asked("Q2", "easy", dice.pick(ask.NOTHING), "The group decided nothing.", (), wrong))
     return [world.checked(question) for question in _once(out)]
 

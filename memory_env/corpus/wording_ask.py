@@ -41,16 +41,16 @@ LABEL: dict[str, str] = {
     "self.colour": "{a}'s favourite colour",
     "self.allergy": "what {a} is allergic to",
     "stance": "{a}'s view of the {t} plan",
-    "decision.event": "the day and place of the {e}",
+    "decision.event": "the day and spot at which the {e} takes place",
     "decision.dish": "the dish for the {e}",
 }
-BEFORE = ("What was {x} before it changed?", "Before the last change, what was {x}?")
+BEFORE = ("What was {x} before it changed?", "What was {x} before the last change?")
 NOW = ("What is {x} now?", "After all changes, what is {x}?")
 CHANGED = ("How did {x} change?", "How has {x} changed over time?")
 
-EVENT = ("When and where is the {e}?", "On which day and at which place is the {e}?", "Name the day and the place of the {e}.")
-EVENT_DAY = ("On which day is the {e}?", "Which day did the group choose for the {e}?")
-EVENT_SPOT = ("Where is the {e}?", "Which place did the group choose for the {e}?")
+EVENT = ("When and where does the {e} take place?", "Name the day and the spot where the {e} takes place.")
+EVENT_DAY = ("On which day does the {e} take place?", "Name the day on which the {e} takes place.")
+EVENT_SPOT = ("Where does the {e} take place?", "Name the spot at which the {e} takes place.")
 DISH = ("What is the dish for the {e}?", "Which dish did the group choose for the {e}?", "Name the dish for the {e}.")
 NOTHING = ("What did the group decide?", "Which decision did the group make?")
 
@@ -64,11 +64,11 @@ SOURCE_GROUP = ("Who announced that {what}?", "Who told the group that {what}?")
 BELIEF = ("What does {a} say about {b}?", "What did {a} tell the group about {b}?", "What does {a} think of {b}?")
 
 NORM_AT = ("Which rule does the group have {w}?", "What is the group's rule {w}?")
-NORM_WHEN = ("When does the {r} rule apply?", "On which occasion does the {r} rule apply?")
+NORM_WHEN = ("When does the group say {r}?", "On which occasion does the group say {r}?")
 EXCEPTION = ("To whom does the {r} rule not apply?", "For which member does the {r} rule not apply?")
 RELATION = ("What connects {a} and {b}?", "What is the relation between {a} and {b}?", "How are {a} and {b} connected?")
 RELATION_WHO = ("Which two members {v}?", "Name the two members who {v}.")
 
 LEFT = ("Who left the group?", "Which member left the group?")
 JOINED = ("Who joined the group later?", "Which member joined the group later?")
-DEPARTED = ("{a} left the group: {q}", "About {a}, who left the group: {q}")
+DEPARTED = ("{a} is gone for good: {q}", "About {a}, who went away: {q}")

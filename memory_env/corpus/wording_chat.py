@@ -100,9 +100,9 @@ STANCE_TRAP: tuple[str, ...] = (
     "who else got the leaflet about the {t} plan",
 )
 EVENT_TRAP: tuple[str, ...] = (
-    "the {e} at my office is on {d} at the {s}",
+    "the {e} at my office takes place on {d} at the {s}",
     "last year the {e} was on {d} at the {s}",
-    "my aunt says her {e} is on {d} at the {s}",
+    "my aunt says her {e} takes place on {d} at the {s}",
     "some strangers had a {e} at the {s} on {d}",
 )
 DISH_TRAP: tuple[str, ...] = (

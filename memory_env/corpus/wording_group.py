@@ -6,7 +6,7 @@ Slots: `{e}` the event, `{d}` the day, `{s}` the spot, `{v}` the dish, `{a}` the
 
 from __future__ import annotations
 
-EVENT_CONTENT = "The {e} is on {d} at the {s}"
+EVENT_CONTENT = "The {e} takes place on {d} at the {s}"
 EVENT_ADD: tuple[str, ...] = (
     "ok all agreed, {e} {d}, {s}, see you there",
     "it is settled, we meet {d} at the {s} for the {e}",
