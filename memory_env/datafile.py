@@ -43,7 +43,7 @@ def read_json(path: str | Path) -> Any:
     return parse_json(read_text(path), str(path))
 
 
-_NAMES = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
+_NAMES = {str: "a string", int: "an integer", bool: "true or false", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True)

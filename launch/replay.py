@@ -1,0 +1,102 @@
+"""Replay raw Writer outputs through the memory environment: one JSON line per writing position.
+
+    python launch/replay.py --network N.json --completions C.jsonl
+    python launch/replay.py --network N.json --completions C.jsonl --reference TEACHER.json > T.jsonl
+
+N.json is a network in the native format, or a teacher trajectory that carries its messages. Line t of C.jsonl is the
+output at position t: {"completion": "...", "hit_length_limit": false} (the second key may be left out); there must be
+exactly one line per position. Nothing a completion holds can fail the run: what is wrong with it is in `report`.
+
+Each output line has position, session_id, n_messages, actions, report, pre_state and post_state (the derived track,
+superseded records included, in creation order); --prompts adds observation and prompt, --reference adds reference.
+launch/score.py reads these lines.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from launch.cli import ROOT, UsageError, parser, run
+from memory_env.actions import parse_completion
+from memory_env.datafile import Fields, parse_json, read_text
+from memory_env.network import load_network
+from memory_env.observation import observe
+from memory_env.prompts import PromptTemplate
+from memory_env.state import MemoryState
+from memory_env.step import step
+from memory_env.trajectory import load_trajectory
+
+WRITER_PROMPT = ROOT / "configs" / "prompts" / "writer.jinja"
+
+
+def main(argv: list[str]) -> None:
+    arguments = parser(__doc__)
+    arguments.add_argument("--network", required=True, metavar="FILE", help="the conversation")
+    arguments.add_argument("--completions", required=True, metavar="FILE", help="JSONL, one Writer output per position")
+    arguments.add_argument(
+        "--window", type=int, metavar="N", help="positions are windows of N messages (default: one position per session)"
+    )
+    arguments.add_argument("--strict", action="store_true", help="one invalid action rejects the whole output")
+    arguments.add_argument("--reference", metavar="FILE", help="a teacher file; adds its state after every position")
+    arguments.add_argument("--prompts", action="store_true", help="add what the Writer sees at every position")
+    arguments.add_argument(
+        "--template", metavar="FILE", default=WRITER_PROMPT, help="the prompt file of --prompts (default: %(default)s)"
+    )
+    chosen = arguments.parse_args(argv)
+    if chosen.window is not None and chosen.window < 1:
+        raise UsageError(f"--window {chosen.window}: must be at least 1 message")
+
+    network = load_network(chosen.network)
+    segments = network.segments(chosen.window)
+    completions = read_completions(chosen.completions)
+    if len(completions) != len(segments):
+        raise UsageError(
+            f"{chosen.completions}: has {len(completions)} lines, but {chosen.network} has {len(segments)} writing "
+            "positions; give one completion per position"
+        )
+    template = PromptTemplate.load(chosen.template) if chosen.prompts else None
+    references = load_trajectory(chosen.reference, network, chosen.window).states if chosen.reference else None
+
+    state = MemoryState.empty()
+    pre_state = state.to_dict()
+    for segment, (completion, hit_length_limit) in zip(segments, completions, strict=True):
+        line: dict[str, Any] = {
+            "position": segment.position,
+            "session_id": segment.session_id,
+            "n_messages": len(segment.messages),
+        }
+        if template is not None:
+            observation = observe(state, segment)
+            line |= {"observation": observation.to_dict(), "prompt": template.render(observation)}
+        state, report = step(
+            state, segment, completion, hit_length_limit=hit_length_limit, strict=chosen.strict
+        )
+        post_state = state.to_dict()
+        line |= {
+            "actions": parse_completion(completion).actions,
+            "report": report.to_dict(),
+            "pre_state": pre_state,
+            "post_state": post_state,
+        }
+        if references is not None:
+            line["reference"] = references[segment.position].to_dict()
+        print(json.dumps(line))
+        pre_state = post_state
+
+
+def read_completions(path: str) -> list[tuple[str, bool]]:
+    """(completion, hit_length_limit) of every line; blank lines at the end do not count. Raises DataError."""
+    text = read_text(path).rstrip(" \r\n\t")
+    completions = []
+    for number, line in enumerate(text.split("\n") if text else (), 1):
+        where = f"{path}, line {number}"
+        fields = Fields.of(parse_json(line, where), where, "the line")
+        completions.append((fields.get("completion", str), fields.get("hit_length_limit", bool, False)))
+    return completions
+
+
+if __name__ == "__main__":
+    run(main)
