@@ -46,8 +46,10 @@ class JudgeError(Exception):
 class Projection:
     """Project(q, roster) of Eq. 4: which rows to read, for which issue, at which time, under which source-owner constraint.
 
-    Example: "What does Alice think of Bob?" -> Projection("think", rows=("Bob",), mode="head", source="Alice", owner="Bob").
-    `rows` holds member names or "GROUP", never "ALL" (it is expanded over the roster); `scope` is "names", "ALL" or "GROUP".
+    Example: "What does Alice think of Bob?" -> Projection("What does think of ?", rows=("Bob",), mode="head", source="Alice",
+    owner="Bob", names=("Alice", "Bob")). `issue` is the question without member names and time cues. `rows` holds member names or
+    "GROUP", never "ALL" (it is expanded over the roster). `scope`: "names", "ALL" (every member has to be answered for), "GROUP",
+    or "ANY" (the question names nobody: whichever row fits). `names` are the members the question names.
     """
 
     issue: str
@@ -56,6 +58,7 @@ class Projection:
     source: str = ""
     owner: str = ""
     scope: str = "names"
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,142 @@
+"""Search structures over one memory state: System 1 (shared by every trajectory of a group) and System 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from memory_env.query.bm25 import BM25
+from memory_env.query.dense import Embedder
+from memory_env.query.similarity import build_similarity
+from memory_env.query.terms import terms
+from memory_env.records import Edge, Record
+
+
+class Memory(Protocol):
+    """What retrieval reads of a memory state."""
+
+    @property
+    def roster(self) -> tuple[str, ...]: ...
+    def verbatim(self) -> tuple[Record, ...]: ...
+    def derived(self) -> tuple[Record, ...]: ...
+    def edges(self) -> tuple[Edge, ...]: ...
+
+
+class VerbatimIndex:
+    """System 1: messages by relevance, by speaker and by place in their session.
+
+    With an embedder, recall ranks by cosine, else by BM25. A message is searched together with its speaker's name.
+    """
+
+    def __init__(self, records: Sequence[Record], embedder: Embedder | None = None):
+        self.records = tuple(records)
+        self._embedder = embedder
+        self._places: dict[str, list[int]] = {}
+        self._speakers: dict[str, list[int]] = {}
+        for index, record in enumerate(self.records):
+            self._places.setdefault(record.session, []).append(index)
+            self._speakers.setdefault(record.source, []).append(index)
+        for places in self._places.values():
+            places.sort(key=lambda index: (self.records[index].turn, index))
+        self._order = {index: place for places in self._places.values() for place, index in enumerate(places)}
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return [f"{record.source}: {record.content}" for record in self.records]
+
+    @cached_property
+    def _bm25(self) -> BM25:
+        return BM25([terms(text) for text in self._texts])
+
+    @cached_property
+    def _similarity(self):
+        return build_similarity(self._texts, self._embedder)
+
+    def relevance(self, query: str) -> np.ndarray:
+        """Recall scores of all messages, float64 [N]."""
+        return self._bm25.scores(terms(query)) if self._embedder is None else self._similarity.scores(query)
+
+    def similarity(self, query: str) -> np.ndarray:
+        """Cosines of all messages with the query, float64 [N]: what the fallback's floor is compared to."""
+        return self._similarity.scores(query)
+
+    def by_speaker(self, speaker: str) -> list[int]:
+        return self._speakers.get(speaker, [])
+
+    def neighbours(self, index: int, window: int) -> list[tuple[int, int]]:
+        """(message, distance) of the messages at most `window` turns away in the same session."""
+        places, place = self._places[self.records[index].session], self._order[index]
+        first, last = max(0, place - window), min(len(places), place + window + 1)
+        return [(places[other], abs(other - place)) for other in range(first, last) if other != place]
+
+    def prepare(self) -> VerbatimIndex:
+        """Build now what is otherwise built at the first question."""
+        self.relevance("prepare"), self.similarity("prepare")
+        return self
+
+
+class DerivedIndex:
+    """System 2: derived records by owner and by source, with their UPDATE chains."""
+
+    def __init__(self, memory: Memory, embedder: Embedder | None = None):
+        self.records = tuple(memory.derived())
+        self._embedder = embedder
+        place = {record.entry_id: index for index, record in enumerate(self.records)}
+        older: dict[int, int] = {}
+        newer: dict[int, int] = {}
+        for edge in memory.edges():
+            if edge.old in place and edge.new in place:
+                older[place[edge.new]], newer[place[edge.old]] = place[edge.old], place[edge.new]
+        self.heads = [index for index in range(len(self.records)) if index not in newer]
+        self.chains: dict[int, tuple[int, ...]] = {}
+        for head in self.heads:
+            chain = [head]
+            while chain[-1] in older:
+                chain.append(older[chain[-1]])
+            self.chains[head] = tuple(reversed(chain))
+        self.owners: dict[str, list[int]] = {}
+        self.sayers: dict[str, list[int]] = {}
+        for head in self.heads:
+            record = self.records[head]
+            self.owners.setdefault(record.owner, []).append(head)
+            if record.source != record.owner:
+                self.sayers.setdefault(record.source, []).append(head)
+
+    @cached_property
+    def _similarity(self):
+        return build_similarity([record.content for record in self.records], self._embedder)
+
+    def similarity(self, query: str) -> np.ndarray:
+        """Cosines of all derived records with the query, float64 [N]."""
+        return self._similarity.scores(query)
+
+    def prepare(self) -> DerivedIndex:
+        self.similarity("prepare")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryIndex:
+    """Both tracks of one state, ready to be queried."""
+
+    roster: tuple[str, ...]
+    verbatim: VerbatimIndex
+    derived: DerivedIndex
+
+    @classmethod
+    def build(cls, memory: Memory, embedder: Embedder | None = None, share: MemoryIndex | None = None) -> MemoryIndex:
+        """Index a state; with `share`, System 1 is taken from an index over the same messages (a fork's sibling)."""
+        messages = tuple(memory.verbatim())
+        if share is not None and _same_messages(share.verbatim.records, messages):
+            verbatim = share.verbatim
+        else:
+            verbatim = VerbatimIndex(messages, embedder)
+        return cls(tuple(memory.roster), verbatim, DerivedIndex(memory, embedder))
+
+
+def _same_messages(mine: tuple[Record, ...], others: tuple[Record, ...]) -> bool:
+    return mine is others or (len(mine) == len(others) and all(a is b or a == b for a, b in zip(mine, others, strict=True)))

@@ -1,0 +1,59 @@
+"""Similarity of one query to many texts: cosine of embeddings, or cosine of term sets where no embedder is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from memory_env.query.dense import Embedder
+from memory_env.query.terms import terms
+
+
+class Similarity(Protocol):
+    """`scores(query)`: cosines of all texts with the query, float64 [N], in [-1, 1]; 0 for a query without terms."""
+
+    def scores(self, query: str) -> np.ndarray: ...
+
+
+class TermSimilarity:
+    """shared terms / sqrt(terms of the query x terms of the text), over sets of stems; the rule where no embedder is used.
+
+    Same scale as a cosine of embeddings, so that the floors of SPEC 6 (0.30 and 0.25) apply to both.
+    """
+
+    def __init__(self, texts: Sequence[str]):
+        postings: dict[str, list[int]] = {}
+        sizes = np.ones(len(texts))
+        for index, text in enumerate(texts):
+            found = set(terms(text))
+            sizes[index] = max(len(found), 1)
+            for term in found:
+                postings.setdefault(term, []).append(index)
+        self._postings = {term: np.array(found, dtype=np.int64) for term, found in postings.items()}
+        self._roots = np.sqrt(sizes)
+
+    def scores(self, query: str) -> np.ndarray:
+        wanted = set(terms(query))
+        shared = np.zeros(len(self._roots))
+        for term in wanted & self._postings.keys():
+            shared[self._postings[term]] += 1.0
+        return shared / (self._roots * np.sqrt(max(len(wanted), 1)))
+
+
+class DenseSimilarity:
+    """Dot products of unit vectors."""
+
+    def __init__(self, texts: Sequence[str], embedder: Embedder):
+        self._embedder = embedder
+        self._matrix = embedder.encode(list(texts)) if texts else np.zeros((0, 1), dtype=np.float32)
+
+    def scores(self, query: str) -> np.ndarray:
+        if not len(self._matrix) or not terms(query):
+            return np.zeros(len(self._matrix))
+        return (self._matrix @ self._embedder.encode([query])[0]).astype(np.float64)
+
+
+def build_similarity(texts: Sequence[str], embedder: Embedder | None) -> Similarity:
+    return TermSimilarity(texts) if embedder is None else DenseSimilarity(texts, embedder)
