@@ -15,6 +15,9 @@ MAX_DEPTH = 400
 """JSON nested deeper than this is invalid: well under the parser's own limit, which depends on the caller's stack."""
 
 
+_DECODER = json.JSONDecoder(strict=False)
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedOutput:
     """A completion as an action list. `actions` is verbatim (not yet validated), [] if invalid; `error` says why."""
@@ -55,7 +58,7 @@ def max_actions(n_messages: int) -> int:
 def parse_completion(text: str) -> ParsedOutput:
     """The whole stripped completion as one JSON object with a list `actions`: no fences, no repair, no bare list."""
     try:
-        value = json.loads(text.strip(), strict=False)
+        value = _DECODER.decode(text.strip())
     except RecursionError:
         return ParsedOutput(False, [], "invalid JSON: nested too deeply")
     except Exception as error:  # whatever the parser raises makes the output invalid, never the program
@@ -81,7 +84,7 @@ def _depth_exceeds(value: Any, limit: int) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
+    return isinstance(value, str) and not (value.isspace() or not value)
 
 
 def schema_error(action: Any) -> str:
@@ -210,7 +213,7 @@ class _Validation:
             return "UPDATE of a record that this output already updated"
         if old.superseded_by:
             return "UPDATE of a superseded record"
-        if normalise(content) == normalise(old.content):
+        if key[2] == normalise(old.content):
             return "UPDATE leaves the content unchanged"
         self.accepted.add(key)
         self.updated.add(entry_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Protocol
@@ -9,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from memory_env.network import Segment
-from memory_env.text import squared_norm, word_counts
+from memory_env.text import squared_norm, word_counts, words
 
 MAX_SUPPORT = 3
 MIN_COSINE = 0.25
@@ -44,19 +45,21 @@ def lexical_provenance(contents: Sequence[str], segment: Segment) -> list[tuple[
 
 
 def _lexical_support(content: str, index: _SegmentIndex) -> tuple[int, ...]:
-    counts = word_counts(content)
+    occurring = words(content)
     dots: dict[int, int] = {}
-    for word, count in counts.items():
+    for word in occurring:
         for message, occurrences in index.postings.get(word, ()):
-            dots[message] = dots.get(message, 0) + count * occurrences
-    norm = squared_norm(counts)
+            dots[message] = dots.get(message, 0) + occurrences
+    if not dots:
+        return ()
+    norm = len(occurring) if len(set(occurring)) == len(occurring) else squared_norm(Counter(occurring))
     # cosine >= 1/4 without a square root: 16 dot^2 >= |a|^2 |b|^2
     near = [
         (-dot * dot / index.norms[message], message)
         for message, dot in dots.items()
         if 16 * dot * dot >= norm * index.norms[message]
     ]
-    return tuple(message for _, message in sorted(near)[:MAX_SUPPORT])
+    return tuple([message for _, message in sorted(near)[:MAX_SUPPORT]])
 
 
 class EmbeddingProvenance:

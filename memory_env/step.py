@@ -64,12 +64,9 @@ class PreparedSegment:
     speakers: frozenset[str]
 
 
-def entry_id(*parts: str | int, attempt: int = 0) -> str:
-    """8 hex digits of a hash over `parts` (unambiguously joined); `attempt` counts collisions with existing ids."""
-    texts = [str(part) for part in parts]
-    if attempt:
-        texts.append(f"attempt {attempt}")
-    joined = "".join(f"{len(text)}:{text}" for text in texts)
+def entry_id(*parts: str, attempt: int = 0) -> str:
+    """8 hex digits of a hash over `parts`; `attempt` counts the collisions with ids already in the state."""
+    joined = "\x1f".join(parts if attempt == 0 else (*parts, str(attempt)))
     return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
@@ -78,7 +75,7 @@ def prepare(segment: Segment) -> PreparedSegment:
     """The verbatim records of a segment: content, speaker, session, turn and time exactly as in the message."""
     records = tuple(
         Record(
-            entry_id=entry_id("message", message.session_id, message.index, message.speaker, message.content),
+            entry_id=entry_id("message", message.session_id, str(message.index), message.speaker, message.content),
             content=message.content,
             owner=message.speaker,
             source=message.speaker,
@@ -146,7 +143,7 @@ def _judge(output: ParsedOutput, state: MemoryState, prepared: PreparedSegment, 
     return validate(output.actions, state, prepared.speakers.union(state.roster), budget)
 
 
-def _free_id(parts: tuple[str | int, ...], state: MemoryState, taken: set[str], attempt: int = 0) -> str:
+def _free_id(parts: tuple[str, ...], state: MemoryState, taken: set[str], attempt: int = 0) -> str:
     identity = entry_id(*parts, attempt=attempt)
     while identity in taken or state.get(identity) is not None:
         attempt += 1
@@ -161,14 +158,14 @@ def _unique_message(record: Record, state: MemoryState, taken: set[str]) -> Reco
         taken.add(identity)
         return record
     fields = record.to_dict()
-    parts = ("message", record.session, record.turn, record.owner, record.content)
+    parts = ("message", record.session, str(record.turn), record.owner, record.content)
     fields["entry_id"] = _free_id(parts, state, taken, attempt=1)
     return Record.from_dict(fields)
 
 
 def _record(draft: Draft, segment: Segment, from_ids: tuple[str, ...], state: MemoryState, taken: set[str]) -> Record:
     old = draft.old
-    parts = (draft.owner, draft.source, draft.layer, draft.utype, draft.content, segment.position, draft.place)
+    parts = (draft.owner, draft.source, draft.layer, draft.utype, draft.content, str(segment.position), str(draft.place))
     return Record(
         entry_id=_free_id(parts, state, taken),
         content=draft.content,
