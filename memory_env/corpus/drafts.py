@@ -116,6 +116,7 @@ def _stance(world: World, speaker: str, others: list[str]) -> Draft | None:
     topic = world.dice.pick(topics)
     world.claim("stance", speaker, topic)
     view = world.dice.weighted(lexicon.STANCES, (0.45, 0.35, 0.2))
+    world.claim("view", speaker, topic, view)
     content = person.STANCE_CONTENT.format(a=speaker, v=view, t=topic)
     fact = Fact("stance", speaker, speaker, CORE, "stance", content, topic, (view,), (speaker,))
     return Draft(fact, say(world.dice, person.STANCE_ADD[view], speaker, t=topic))
@@ -231,7 +232,11 @@ def change(world: World, index: int, speakers: list[str]) -> Draft | None:
     """A message that changes fact `index` (said by its owner, or by anyone for the group's decisions)."""
     dice, now = world.dice, world.now[index]
     if now.kind == "stance":
-        view = dice.pick([s for s in lexicon.STANCES if s != now.values[0]])
+        views = [s for s in lexicon.STANCES if ("view", now.owner, now.subject, s) not in world.taken]
+        if not views:  # nobody returns to a view they gave up
+            return None
+        view = dice.pick(views)
+        world.claim("view", now.owner, now.subject, view)
         content = person.STANCE_CONTENT.format(a=now.owner, v=view, t=now.subject)
         utterance = say(dice, person.STANCE_CHANGE[view], now.owner, t=now.subject)
         return Draft(replace(now, content=content, values=(view,)), utterance, index)

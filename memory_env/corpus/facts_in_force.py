@@ -49,5 +49,5 @@ class InForce:
     def checked(self, question: Asked) -> Asked:
         """The question without wrong items that happen to be true of that person through another fact."""
         own = question.facts if question.temporal else ()  # "before" may exclude what holds now
-        wrong = [pair for pair in question.wrong if pair not in question.items and not self.holds(*pair, apart_from=own)]
+        wrong = [pair for pair in question.wrong if pair not in question.items and not (pair[1] and self.holds(*pair, apart_from=own))]
         return replace(question, wrong=tuple(dict.fromkeys(wrong)))

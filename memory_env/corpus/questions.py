@@ -23,6 +23,7 @@ class Asked:
     """One question before it gets an id.
 
     `items` and `wrong` are (who, text) pairs: an answer is right iff it states every item for that person and no wrong one.
+    Text "" means that the person is the answer, "nothing" that nothing is known.
     `facts` are the indices of the facts it rests on, `choices` the texts to choose from (the right one first).
     """
 
@@ -45,12 +46,11 @@ def ask_about(plan: Plan, dice: Dice) -> list[Asked]:
         asker = _ASKERS.get(fact.family)
         if asker:
             out.extend(asker(world, index, fact, dice))
-        out.extend(_changes(world, index, fact, dice))
+        out.extend(_changes(world, index, fact))
     out.extend(_stances(world, dice))
     out.extend(_beliefs(world, dice))
     if not plan.facts:
-        wrong = tuple((GROUP, text) for text in ("takes place", "the dish for", "does not apply"))
-        out.append(Asked("Q2", "easy", dice.pick(ask.NOTHING), "The group decided nothing.", (), wrong))
+        out.append(Asked("Q2", "easy", dice.pick(ask.NOTHING), "Nothing is known.", ((GROUP, "nothing"),)))
     return [world.checked(question) for question in _once(out)]
 
 
@@ -86,14 +86,14 @@ def _near(values: tuple[str, ...], right: str, first: list[str], dice: Dice) -> 
 
 
 def _value(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
-    question = dice.pick(ask.VALUE[fact.kind]).format(a=fact.owner)
+    departed = world.left(fact.owner)
+    name = ask.DEPARTED.format(a=fact.owner) if departed else fact.owner
+    question = dice.pick(ask.VALUE[fact.kind]).format(a=name)
     value = fact.values[0]
     tempting = world.outdated(index) + world.trapped(fact.kind, fact.owner)
     wrong = tuple((fact.owner, text) for text in tempting)
-    category, difficulty = "Q1", "medium" if tempting else "easy"
-    if world.left(fact.owner):
-        category, difficulty = "Q9", "hard"
-        question = dice.pick(ask.DEPARTED).format(a=fact.owner, q=question[0].lower() + question[1:])
+    category = "Q9" if departed else "Q1"
+    difficulty = "hard" if departed else "medium" if tempting else "easy"
     choices = _near(lexicon.VALUES[fact.subject], value, tempting, dice)
     return [Asked(category, difficulty, question, f"{fact.content}.", ((fact.owner, value),), wrong, (index,), choices)]
 
@@ -105,15 +105,19 @@ def _self(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
 def _told(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
     """Observations and reported speech: the value (Q1) and who said it (Q4)."""
     wordings = ask.SOURCE_SEEN if fact.family == "observation" else ask.SOURCE_TOLD
-    return _value(world, index, fact, dice) + [_source(world, index, fact, dice.pick(wordings), fact.owner)]
+    return _value(world, index, fact, dice) + [_source(world, index, fact, dice.pick(wordings))]
 
 
-def _source(world: InForce, index: int, fact: Fact, wording: str, who: str) -> Asked:
+def _source(world: InForce, index: int, fact: Fact, wording: str) -> Asked:
     what = fact.content if not fact.is_group else fact.content[0].lower() + fact.content[1:]
     others = [m for m in world.plan.members if m not in (fact.source, *fact.members)]
     answer = f"{fact.source} said that {what}."
-    wrong = tuple((who, m) for m in others)
-    return Asked("Q4", "medium", wording.format(what=what), answer, ((who, fact.source),), wrong, (index,), (fact.source, *others))
+    return Asked("Q4", "medium", wording.format(what=what), answer, ((fact.source, ""),), _not(others), (index,), (fact.source, *others))
+
+
+def _not(members: list[str] | tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Members who are not the answer."""
+    return tuple((member, "") for member in members)
 
 
 def _decision(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
@@ -136,7 +140,7 @@ def _decision(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]
         question = dice.pick(ask.DISH).format(**slots)
         out.append(Asked("Q2", "easy", question, f"{fact.content}.", ((GROUP, fact.values[0]),), wrong, (index,), near))
     if not world.outdated(index):
-        out.append(_source(world, index, fact, dice.pick(ask.SOURCE_GROUP), GROUP))
+        out.append(_source(world, index, fact, dice.pick(ask.SOURCE_GROUP)))
     return out
 
 
@@ -148,9 +152,9 @@ def _relation(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]
     phrases = tuple(lexicon.RELATIONS.values())
     question = dice.pick(ask.RELATION).format(a=a, b=b)
     first = Asked("Q7", "medium", question, f"{fact.content}.", ((GROUP, phrase),), wrong, (index,), _near(phrases, phrase, tempting, dice))
-    outsiders = tuple((GROUP, m) for m in world.plan.members if m not in fact.members)
+    outsiders = [m for m in world.plan.members if m not in fact.members]
     question = dice.pick(ask.RELATION_WHO).format(v=phrase)
-    return [first, Asked("Q7", "medium", question, f"{fact.content}.", ((GROUP, a), (GROUP, b)), outsiders, (index,))]
+    return [first, Asked("Q7", "medium", question, f"{fact.content}.", ((a, ""), (b, "")), _not(outsiders), (index,))]
 
 
 def _norm(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
@@ -165,22 +169,20 @@ def _norm(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
 def _exception(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
     others = [m for m in world.plan.members if m not in fact.members]
     question = dice.pick(ask.EXCEPTION).format(r=fact.subject)
-    wrong = tuple((GROUP, m) for m in others)
-    return [Asked("Q6", "hard", question, f"{fact.content}.", ((GROUP, fact.values[0]),), wrong, (index,), (fact.values[0], *others))]
+    return [Asked("Q6", "hard", question, f"{fact.content}.", ((fact.values[0], ""),), _not(others), (index,), (fact.values[0], *others))]
 
 
 def _presence(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
-    wordings, phrase = (ask.LEFT, "left the group") if fact.kind == "leave" else (ask.JOINED, "joined the group later")
-    wrong = tuple((m, phrase) for m in world.plan.members if m != fact.owner)
-    return [Asked("Q9", "medium", dice.pick(wordings), f"{fact.content}.", ((fact.owner, phrase),), wrong, (index,))]
+    wordings = ask.LEFT if fact.kind == "leave" else ask.JOINED
+    others = [m for m in world.plan.members if m != fact.owner]
+    return [Asked("Q9", "medium", dice.pick(wordings), f"{fact.content}.", ((fact.owner, ""),), _not(others), (index,))]
 
 
-def _changes(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
+def _changes(world: InForce, index: int, fact: Fact) -> list[Asked]:
     events = world.plan.history(index)
     if len(events) < 2:
         return []
     slots = {"a": fact.owner, "t": fact.subject, "e": fact.subject}
-    label = ask.LABEL[fact.kind].format(**slots)
     who = fact.owner
 
     def texts(values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -198,9 +200,9 @@ def _changes(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
     now_wrong = minus(previous + older + trapped, current)
     how = f"First: {events[0].content}. Now: {now}."
     return [
-        Asked("Q8", "hard", dice.pick(ask.BEFORE).format(x=label), f"Before: {was}.", previous, before_wrong, facts, temporal=True),
-        Asked("Q8", "medium", dice.pick(ask.NOW).format(x=label), f"Now: {now}.", current, now_wrong, facts, temporal=True),
-        Asked("Q8", "hard", dice.pick(ask.CHANGED).format(x=label), how, minus(previous + current, ()), trapped, facts, temporal=True),
+        Asked("Q8", "hard", ask.BEFORE[fact.kind].format(**slots), f"Before: {was}.", previous, before_wrong, facts, temporal=True),
+        Asked("Q8", "medium", ask.NOW[fact.kind].format(**slots), f"Now: {now}.", current, now_wrong, facts, temporal=True),
+        Asked("Q8", "hard", ask.CHANGED[fact.kind].format(**slots), how, minus(previous + current, ()), trapped, facts, temporal=True),
     ]
 
 
@@ -217,8 +219,8 @@ def _stances(world: InForce, dice: Dice) -> list[Asked]:
 
         for i, fact in held:
             question = dice.pick(ask.STANCE_ONE).format(a=fact.owner, t=topic)
-            choices = tuple(f"{fact.owner} {phrase(v)}" for v in (fact.values[0], *[s for s in lexicon.STANCES if s != fact.values[0]]))
-            choices += (f"{fact.owner} said nothing about the {topic} plan",)
+            choices = tuple(phrase(v) for v in (fact.values[0], *[s for s in lexicon.STANCES if s != fact.values[0]]))
+            choices += (f"never spoke of the {topic} plan",)
             item = ((fact.owner, phrase(fact.values[0])),)
             out.append(Asked("Q3", "easy", question, f"{fact.content}.", item, false_of(fact), (i,), choices))
         if len(held) < 2:
@@ -232,9 +234,9 @@ def _stances(world: InForce, dice: Dice) -> list[Asked]:
             alone = [(i, f) for i, f in held if f.values[0] == view]
             if len(alone) == 1 and len(held) > 2:
                 i, fact = alone[0]
-                wrong = tuple((f.owner, phrase(view)) for _, f in held if f.owner != fact.owner)
+                wrong = _not([f.owner for _, f in held if f.owner != fact.owner])
                 question = dice.pick(ask.ONLY).format(v=view, t=topic)
-                out.append(Asked("Q9", "hard", question, f"Only {fact.content}.", ((fact.owner, phrase(view)),), wrong, indices))
+                out.append(Asked("Q9", "hard", question, f"Only {fact.content}.", ((fact.owner, ""),), wrong, indices))
     return out
 
 
@@ -243,7 +245,7 @@ def _beliefs(world: InForce, dice: Dice) -> list[Asked]:
     told = [(i, f) for i, f in enumerate(world.facts) if f.family in ("observation", "reported")]
     for source, owner in dict.fromkeys((f.source, f.owner) for _, f in told):
         said = [(i, f) for i, f in told if (f.source, f.owner) == (source, owner)]
-        if len(said) > 2:  # more than a reader of two records per row could know
+        if len(said) > 1:  # a rubric's items are ordered, and what two remarks come first is open
             continue
         items = tuple((owner, f.values[0]) for _, f in said)
         wrong = tuple((owner, f.values[0]) for _, f in told if f.owner == owner and f.source != source)
