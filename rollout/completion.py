@@ -7,7 +7,7 @@ from typing import Any
 
 
 def stop_token_ids(tokenizer: Any, *configs: Any) -> frozenset[int]:
-    """The stop set: every ``eos_token_id`` of the configurations (one id, a list, or none), united with the tokenizer's.
+    """The stop set: every ``eos_token_id`` of configurations (an id, a list, or none) and tokenizer together.
 
     A chat model often ends its turn with another token than its generation config's or tokenizer's first eos; listening
     to one of them only makes nearly every completion run to the length limit. Raises ValueError when there is none.

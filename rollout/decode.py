@@ -30,8 +30,8 @@ def decode_batch(
 ) -> list[tuple[tuple[int, ...], tuple[float, ...], bool]]:
     """Sample every row: (token ids, raw log-probabilities, ended by a stop token) in row order.
 
-    Prompts are padded on the left, so that all rows write at the same cache index; equal prompts are read once and their
-    cache is shared out. Rows that have ended leave the batch.
+    Prompts are padded on the left, so that all rows write at the same cache index; equal prompts are read once and
+    their cache is shared out. Rows that have ended leave the batch.
     """
     device = next(module.parameters()).device
     extra = {"logits_to_keep": 1} if last_logits_only else {}
@@ -40,7 +40,9 @@ def decode_batch(
     steps = max(row.max_new_tokens for row in rows)
     ids, mask, positions = _left_padded(prompts, device)
     cache = decoding_cache(module.config)
-    out = module(input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True, **extra)
+    out = module(
+        input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True, **extra
+    )
 
     spread = torch.tensor([prompt_of[row.prompt_ids] for row in rows], device=device)
     logits = out.logits[:, -1].float()
@@ -83,7 +85,7 @@ def decode_batch(
 
 
 def _left_padded(prompts: Sequence[tuple[int, ...]], device: torch.device) -> tuple[torch.Tensor, ...]:
-    """Ids, mask and position ids, each [P, longest prompt]. Padding holds id 0 and position 0 and is masked, whatever pad is."""
+    """Ids, mask and positions, each [P, longest prompt]; padding is masked, whatever the tokenizer's pad is."""
     width = max(map(len, prompts))
     ids = np.zeros((len(prompts), width), dtype=np.int64)
     mask = np.zeros_like(ids)
@@ -97,7 +99,8 @@ def _left_padded(prompts: Sequence[tuple[int, ...]], device: torch.device) -> tu
 def _results(*columns: torch.Tensor) -> list[tuple[tuple[int, ...], tuple[float, ...], bool]]:
     tokens, logprobs, lengths, stopped = (column.tolist() for column in columns)
     return [
-        (tuple(ids[:n]), tuple(values[:n]), end) for ids, values, n, end in zip(tokens, logprobs, lengths, stopped, strict=True)
+        (tuple(ids[:n]), tuple(values[:n]), end)
+        for ids, values, n, end in zip(tokens, logprobs, lengths, stopped, strict=True)
     ]
 
 
@@ -122,7 +125,9 @@ class _Settings:
         greedy = [row.sampling.greedy for row in rows]
         return cls(
             greedy=torch.tensor(greedy, device=device),
-            temperature=torch.tensor([1.0 if row.sampling.greedy else row.sampling.temperature for row in rows], device=device),
+            temperature=torch.tensor(
+                [1.0 if row.sampling.greedy else row.sampling.temperature for row in rows], device=device
+            ),
             top_p=torch.tensor([row.sampling.top_p for row in rows], device=device),
             room=torch.tensor([row.max_new_tokens for row in rows], device=device),
             uniform=torch.from_numpy(draws).to(device),

@@ -1,7 +1,7 @@
 """The engine protocol: token ids and seeds in; token ids, raw log-probabilities and a finish reason out.
 
-Nothing but token ids crosses this boundary, so that no text is ever tokenised twice (a re-tokenised completion is another
-completion). An engine serves one policy at a time, named by ``policy_version``.
+Nothing but token ids crosses this boundary, so that no text is ever tokenised twice (a re-tokenised completion is
+another completion). An engine serves one policy at a time, named by ``policy_version``.
 """
 
 from __future__ import annotations
@@ -61,9 +61,10 @@ class SamplingParams:
 class GenerationRequest:
     """One completion to sample.
 
-    Example: ``GenerationRequest(prompt_ids=(5, 9, 2), seed=request_seed(0, "n1", 3, 0, 0), sampling=SamplingParams())``.
-    Equal requests to an engine with equal weights give equal completions, whatever else is in the call (up to float noise
-    of the batch's shape).
+    Equal requests to an engine with equal weights give equal completions, whatever else is in the call (up to float
+    noise of the batch's shape).
+
+    Example: ``GenerationRequest((5, 9, 2), request_seed(0, "n1", 3, 0, 0), SamplingParams())``
     """
 
     prompt_ids: tuple[int, ...]
@@ -75,10 +76,10 @@ class GenerationRequest:
 class Generation:
     """One sampled completion.
 
-    ``token_ids`` [n] are the sampled ids, the stop token included when ``finish_reason`` is ``"stop"``; ``logprobs`` [n] are
-    their *raw* log-probabilities: temperature 1, full vocabulary, whatever the sampling settings were. ``text`` is the
-    completion without its stop token; other special tokens stay visible in it. ``"length"`` means that ``max_new_tokens``
-    or the model's context ended it.
+    ``token_ids`` [n] are the sampled ids, the stop token included when ``finish_reason`` is ``"stop"``; ``logprobs``
+    [n] are their *raw* log-probabilities: temperature 1, full vocabulary, whatever the sampling settings were.
+    ``text`` is the completion without its stop token; other special tokens stay visible in it. ``"length"`` means
+    that ``max_new_tokens`` or the model's context ended it.
 
     Example: ``Generation((17, 4, 1), '{"actions":[]}', (-0.1, -0.02, -0.3), "stop")`` where 1 is the stop token.
     """
@@ -111,9 +112,9 @@ class Engine(Protocol):
     def update_weights(self, named_tensors: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
         """Serve these weights from now on, as policy ``version``; every cache computed from older weights is dropped.
 
-        ``named_tensors`` are all parameters of the model under their Hugging Face names, ``lm_head.weight`` included when it
-        is tied (`rollout.weights.named_weights` yields that, gathering ZeRO-3 shards group by group). Each tensor is used
-        before the next is drawn. A name or shape that does not fit raises `ValueError`. Call it through
+        ``named_tensors`` are all parameters of the model under their Hugging Face names, ``lm_head.weight`` included
+        when it is tied (`rollout.weights.named_weights` yields that, gathering ZeRO-3 shards group by group). Each
+        tensor is used before the next is drawn. A name or shape that does not fit raises `ValueError`. Call it through
         `rollout.sync.sync_and_probe`, which also proves that the weights arrived.
         """
         ...
@@ -131,7 +132,7 @@ class Engine(Protocol):
         ...
 
     def metrics(self) -> dict[str, float]:
-        """Figures since the last call of ``metrics``: at least ``prompt_tokens``, ``generated_tokens`` and ``seconds``."""
+        """Figures since the last call: at least ``prompt_tokens``, ``generated_tokens`` and ``seconds``."""
         ...
 
     def close(self) -> None:

@@ -17,11 +17,11 @@ from rollout.kv_cache import decoding_attention
 
 
 class HFEngine:
-    """Samples a transformers model in the calling process, and shares its weights with the trainer where it is the same module.
+    """Samples a transformers model in the calling process; shares weights with a trainer that has the same module.
 
     Args:
-        model: a causal LM, or a wrapper whose ``.module`` is one (a DeepSpeed engine). Sharing a module whose parameters
-            ZeRO-3 has sharded is refused: give the engine a copy of its own.
+        model: a causal LM, or a wrapper whose ``.module`` is one (a DeepSpeed engine). Sharing a module whose
+            parameters ZeRO-3 has sharded is refused: give the engine a copy of its own.
         tokenizer: decodes completions and adds to the stop set.
         max_batch_tokens: bound on rows x (padded prompt + new tokens) of one batch; limits the KV cache.
         policy_version: of the weights the model holds now.
@@ -48,6 +48,7 @@ class HFEngine:
         self._max_batch_tokens = max_batch_tokens
         self._context = getattr(module.config, "max_position_embeddings", None)
         self._last_logits_only = "logits_to_keep" in inspect.signature(module.forward).parameters
+        self._whole = True
         self._asleep = False
         self._closed = False
         self._counts = {"prompt_tokens": 0.0, "generated_tokens": 0.0, "seconds": 0.0}
@@ -55,6 +56,8 @@ class HFEngine:
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
         """See `rollout.engine.Engine.generate`."""
         self._require_awake("generate")
+        if not self._whole:
+            raise EngineStateError("generate: the last update_weights broke off; send the weights again first")
         started = time.perf_counter()
         rows = [self._row(index, request) for index, request in enumerate(requests)]
         results: list[Generation | None] = [None] * len(rows)
@@ -75,11 +78,14 @@ class HFEngine:
         """
         self._require_awake("update_weights")
         own = self._module.state_dict(keep_vars=True)
+        self._whole = False
         missing = {name for name, _ in self._module.named_parameters()}
         for name, tensor in named_tensors:
             target = own.get(name)
             if target is None:
-                raise ValueError(f"update_weights: {name!r} is no parameter of the engine's {type(self._module).__name__}")
+                raise ValueError(
+                    f"update_weights: {name!r} is no parameter of the engine's {type(self._module).__name__}"
+                )
             if target.shape != tensor.shape:
                 raise ValueError(
                     f"update_weights: {name} has shape {list(tensor.shape)}, the engine's has {list(target.shape)}"
@@ -89,6 +95,7 @@ class HFEngine:
             missing.discard(name)
         if missing:
             raise ValueError(f"update_weights: {len(missing)} parameters were not sent, {min(missing)} among them")
+        self._whole = True
         self.policy_version = version
 
     def sleep(self) -> None:
@@ -143,7 +150,7 @@ class HFEngine:
 
 
 def _batches(rows: Sequence[DecodeRow], max_tokens: int) -> Iterator[list[DecodeRow]]:
-    """Rows sorted by prompt length (equal prompts side by side), cut where rows x padded length would exceed ``max_tokens``.
+    """Rows sorted by prompt length, equal prompts side by side, cut where rows x padded length passes the bound.
 
     A single row over the bound is a batch of its own.
     """

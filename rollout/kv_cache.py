@@ -1,7 +1,7 @@
 """A KV cache and an attention for decoding many short rows, both equal in value to transformers' own.
 
-On a CPU a step of a small model spends most of its time copying: transformers' dynamic cache copies itself for each token, and
-grouped-query attention repeats keys and values for each query head.
+On a CPU a step of a small model spends most of its time copying: transformers' dynamic cache copies itself for each
+token, and grouped-query attention repeats keys and values for each query head.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class GrowingLayer(DynamicLayer):
 
 
 def decoding_cache(config: Any) -> DynamicCache:
-    """The model's dynamic cache with its plain layers growing in place; sliding, linear and hybrid layers stay as they are."""
+    """The model's dynamic cache with its plain layers growing in place; other kinds of layers stay as they are."""
     cache = DynamicCache(config=config)
     cache.layers = [GrowingLayer() if type(layer) is DynamicLayer else layer for layer in cache.layers]
     if cache.layer_class_to_replicate is DynamicLayer:

@@ -1,9 +1,9 @@
 """How far the sampler's distribution is from the trainer's: measured and reported, by default not corrected.
 
-Two things differ. *Mismatch*: both compute the same raw log-probability (temperature 1, full vocabulary) with other kernels;
-it should be near zero, and growth over updates means stale weights. *Sampling bias*: tokens are drawn at temperature 0.8 within
-a top-p nucleus, while the objective (Eq. 25) uses the raw policy on both sides of its ratio. The paper's objective leaves
-that bias in; so does this project, and `sampling_bias` says how large it is.
+Two things differ. *Mismatch*: both compute the same raw log-probability (temperature 1, full vocabulary) with other
+kernels; it should be near zero, and growth over updates means stale weights. *Sampling bias*: tokens are drawn at
+temperature 0.8 within a top-p nucleus, while the objective (Eq. 25) uses the raw policy on both sides of its ratio.
+The paper's objective leaves that bias in; so does this project, and `sampling_bias` says how large it is.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Mismatch:
     """Statistics over sampled tokens, with d = log p(trainer) - log p(engine), both raw.
 
     ``mean`` and ``max`` of abs(d) in nats; ``k3`` = mean of exp(d) - d - 1 >= 0, an estimate of KL(engine || trainer);
-    ``ratio_mean``, ``ratio_min``, ``ratio_max`` of exp(d), before any masking or truncation. Tokens whose engine value is not
-    finite are left out of all of them and counted in ``dropped``.
+    ``ratio_mean``, ``ratio_min``, ``ratio_max`` of exp(d), before any masking or truncation. Tokens whose engine
+    value is not finite are left out of all of them and counted in ``dropped``.
 
     Example: equal log-probabilities give ``Mismatch(0.0, 0.0, 0.0, 1.0, 1.0, 1.0, tokens=n, dropped=0)``.
     """
@@ -50,7 +50,9 @@ def mismatch(engine_logprobs: Any, trainer_logprobs: Any, mask: Any = None) -> M
     """
     engine, trainer = _flat(engine_logprobs), _flat(trainer_logprobs)
     if engine.shape != trainer.shape:
-        raise ValueError(f"engine has {engine.size} log-probabilities, trainer {trainer.size}; they must be of the same tokens")
+        raise ValueError(
+            f"engine has {engine.size} log-probabilities, trainer {trainer.size}; they must be of the same tokens"
+        )
     if mask is not None:
         chosen = _flat(mask) != 0
         engine, trainer = engine[chosen], trainer[chosen]
@@ -72,7 +74,9 @@ def mismatch(engine_logprobs: Any, trainer_logprobs: Any, mask: Any = None) -> M
     )
 
 
-def truncated_importance(engine_logprobs: torch.Tensor, trainer_logprobs: torch.Tensor, cap: float = 2.0) -> torch.Tensor:
+def truncated_importance(
+    engine_logprobs: torch.Tensor, trainer_logprobs: torch.Tensor, cap: float = 2.0
+) -> torch.Tensor:
     """Per-token weights min(exp(trainer - engine), cap) that correct for the mismatch; same shape, no gradient.
 
     Optional and off by default (the paper's objective has no such factor). It corrects kernels, not the sampling bias:
@@ -85,7 +89,7 @@ def truncated_importance(engine_logprobs: torch.Tensor, trainer_logprobs: torch.
 
 
 def processed_logprobs(logits: torch.Tensor, tokens: torch.Tensor, temperature: float, top_p: float) -> torch.Tensor:
-    """Log-probabilities under the distribution that tokens were drawn from: temperature, then the top-p nucleus, renormalised.
+    """Log-probabilities under the distribution tokens were drawn from: temperature, top-p nucleus, renormalised.
 
     Args:
         logits: [..., V]. tokens: [...].

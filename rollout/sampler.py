@@ -1,7 +1,7 @@
-"""Lockstep rollouts: every trajectory of every network of a round, one writing position at a time, one engine call each.
+"""Lockstep rollouts: all trajectories of all networks of a round write one position at a time, in one engine call.
 
-T is fixed by the network. A malformed output is a step without effect that is scored like any other, never an early stop:
-normalising returns per position is biased as soon as the policy decides when a trajectory ends.
+T is fixed by the network. A malformed output is a step without effect that is scored like any other, never an early
+stop: normalising returns per position is biased as soon as the policy decides when a trajectory ends.
 """
 
 from __future__ import annotations
@@ -104,9 +104,7 @@ def sample_groups(
     groups: dict[str, list[Trajectory]] = {name: [] for name in names}
     for writing in writings:
         assert len(writing.steps) == len(writing.segments), "every trajectory has the network's T steps"
-        groups[writing.network_id].append(
-            Trajectory(writing.network_id, writing.index, version, tuple(writing.steps))
-        )
+        groups[writing.network_id].append(Trajectory(writing.network_id, writing.index, version, tuple(writing.steps)))
     return groups
 
 

@@ -11,8 +11,9 @@ def request_seed(
 ) -> int:
     """The seed of one completion: 63 bits of SHA-256 over the JSON list of the arguments.
 
-    JSON keeps the fields apart (("a1", 2) and ("a", 12) differ). ``visit`` counts earlier rounds of the same network: without
-    it, a network met again under an unchanged policy (every update between was skipped) would repeat its rollouts exactly.
+    JSON keeps the fields apart (("a1", 2) and ("a", 12) differ). ``visit`` counts earlier rounds of the same
+    network: without it, a network met again under an unchanged policy (every update between was skipped) would
+    repeat its rollouts exactly.
 
     Example: ``request_seed(0, "net_1", trajectory=3, position=0, policy_version=0)`` is the same on every machine.
     """

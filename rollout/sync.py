@@ -1,8 +1,8 @@
 """Weight sync as one operation: transfer, cache reset, new policy version, and a probe that proves it.
 
-Engines have served stale or corrupt weights in silence in many ways (a prefix cache of the old policy, a packed copy of a tied
-head, weights reloaded from disk after a wake-up). So nothing but ``sync_and_probe`` gives an engine weights, and it ends by
-comparing numbers.
+Engines have served stale or corrupt weights in silence in many ways (a prefix cache of the old policy, a packed copy
+of a tied head, weights reloaded from disk after a wake-up). So nothing but ``sync_and_probe`` gives an engine
+weights, and it ends by comparing numbers.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ BOUNDS = {torch.float32: 1e-4, torch.bfloat16: 0.1, torch.float16: 0.05}
 
 Sequences = Sequence[tuple[Sequence[int], Sequence[int]]]
 TrainerLogprobs = Callable[[Sequences], Sequence[Sequence[float]]]
-"""(prompt ids, completion ids) pairs -> raw log-probabilities of each completion's tokens under the trainer's weights."""
+"""(prompt ids, completion ids) pairs -> the trainer's raw log-probabilities of each completion's tokens."""
 
 
 class SyncError(RuntimeError):
-    """The engine does not serve the trainer's weights. ``engine_logprob`` and ``trainer_logprob`` are of the worst token."""
+    """The engine does not serve the trainer's weights; both log-probabilities are of the worst probe token."""
 
     def __init__(self, message: str, engine_logprob: float, trainer_logprob: float) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class Probe:
     def of(
         cls, prompts: Iterable[Sequence[int]], *, new_tokens: int = 16, max_prompt_tokens: int = 256, seed: int = 0
     ) -> Probe:
-        """A probe of the first ``max_prompt_tokens`` tokens of each prompt; ``new_tokens`` are sampled at temperature 1."""
+        """A probe of the first ``max_prompt_tokens`` tokens of each prompt; samples at temperature 1."""
         sampling = SamplingParams(temperature=1.0, top_p=1.0, max_new_tokens=new_tokens)
         requests = tuple(
             GenerationRequest(tuple(prompt[:max_prompt_tokens]), seed + index, sampling)
@@ -62,7 +62,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What a sync did: ``max_difference`` and ``mean_difference`` in nats over ``tokens`` probe tokens, and its ``seconds``.
+    """What a sync did: largest and mean difference in nats over ``tokens`` probe tokens, and its ``seconds``.
 
     ``engine_logprob`` and ``trainer_logprob`` belong to the token of the largest difference.
 
@@ -95,8 +95,8 @@ def sync_and_probe(
     Args:
         named_tensors: see `rollout.engine.Engine.update_weights`; usually ``named_weights(model)``.
         trainer_logprobs: usually ``module_logprobs(model)``.
-        bound: largest difference in nats; ``BOUNDS`` has one per floating-point type. What the probe can't see is smaller
-            than this bound at its tokens.
+        bound: largest difference in nats; ``BOUNDS`` has one per floating-point type. What the probe can't see is
+            smaller than this bound at its tokens.
         reduce_max: maximum of a number over all ranks, so that every rank raises or none does.
     """
     started = time.perf_counter()
@@ -105,9 +105,9 @@ def sync_and_probe(
     worst = reduce_max(_number(report.max_difference))
     if worst > bound:
         raise SyncError(
-            f"policy {version}: the engine gives a probe token log-probability {report.engine_logprob:.6f}, the trainer "
-            f"{report.trainer_logprob:.6f}; largest difference {worst:.2e}, bound {bound:.0e}: the engine serves stale or "
-            "corrupt weights (or computes in another precision: raise rollout.sync_bound then)",
+            f"policy {version}: the engine gives a probe token log-probability {report.engine_logprob:.6f}, the "
+            f"trainer {report.trainer_logprob:.6f}; largest difference {worst:.2e}, bound {bound:.0e}: the engine "
+            "serves stale or corrupt weights (or computes in another precision: raise rollout.sync_bound then)",
             report.engine_logprob,
             report.trainer_logprob,
         )
@@ -139,7 +139,7 @@ def measure(
 
 
 def module_logprobs(module: Any) -> TrainerLogprobs:
-    """The trainer's side of a probe: one forward of ``module`` over all pairs (so ranks that share shards stay in step)."""
+    """The trainer's side of a probe: one forward of ``module`` for all pairs, so ranks with shards stay in step."""
 
     def compute(pairs: Sequences) -> list[list[float]]:
         device = next(module.parameters()).device

@@ -14,12 +14,13 @@ from rollout.engine import FinishReason
 class Step:
     """One writing position of one trajectory.
 
-    ``prompt_ids`` and ``completion_ids`` are what the engine read and sampled (stop token included), ``logprobs`` the raw
-    log-probabilities of ``completion_ids``. ``actions`` is the parsed list verbatim, [] for an output that is none;
-    ``report`` what became of it between ``pre_state`` and ``post_state``. ``omitted_heads`` counts current records that did
-    not fit into the prompt.
+    ``prompt_ids`` and ``completion_ids`` are what the engine read and sampled (stop token included), ``logprobs``
+    the raw log-probabilities of ``completion_ids``. ``actions`` is the parsed list verbatim, [] for an output that
+    is none; ``report`` what became of it between ``pre_state`` and ``post_state``. ``omitted_heads`` counts current
+    records that did not fit into the prompt.
 
-    Example: a malformed output is ``Step(..., text="Sure!", actions=[], report=<json_valid False>, post_state=<messages only>)``.
+    Example: a malformed output is ``Step(..., text="Sure!", actions=[], report=<json_valid False>,
+        post_state=<messages only>)``.
     """
 
     position: int
@@ -56,12 +57,13 @@ class Trajectory:
 def completion_records(group: Sequence[Trajectory]) -> Iterator[dict[str, Any]]:
     """One JSON object per completion of a group, ready for ``trajectories/*.jsonl``; add the rewards before writing.
 
-    The states are not stored: ``launch/replay.py`` recomputes them from the texts. A prompt that an earlier trajectory of the
-    group already carries at the same position is named instead: ``"prompt_of": 0`` for the prompt of trajectory 0.
+    The states are not stored: ``launch/replay.py`` recomputes them from the texts. A prompt that an earlier
+    trajectory of the group carries at the same position is named instead: ``"prompt_of": 0`` for trajectory 0's.
 
     Example:
-        {"network_id": "net_1", "policy_version": 4, "trajectory": 1, "position": 0, "prompt_of": 0, "completion_ids": [17, 2],
-         "logprobs": [-0.1, -0.2], "text": "{}", "finish_reason": "stop", "actions": [], "report": {...}, "omitted_heads": 0}
+        {"network_id": "net_1", "policy_version": 4, "trajectory": 1, "position": 0, "prompt_of": 0,
+         "completion_ids": [17, 2], "logprobs": [-0.1, -0.2], "text": "{}", "finish_reason": "stop", "actions": [],
+         "report": {...}, "omitted_heads": 0}
     """
     first: dict[tuple[int, tuple[int, ...]], int] = {}
     for trajectory in group:

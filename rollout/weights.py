@@ -14,13 +14,14 @@ GROUP_BYTES = 256 * 2**20
 def named_weights(module: Any, group_bytes: int = GROUP_BYTES) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield every parameter under its Hugging Face name, tied ones under each of their names.
 
-    A tied ``lm_head.weight`` is sent although ``save_pretrained`` would leave it out: an engine that packs its head keeps a
-    stale one otherwise (log-probabilities off by 0.5 to 0.7, silently).
+    A tied ``lm_head.weight`` is sent although ``save_pretrained`` would leave it out: an engine that packs its head
+    keeps a stale one otherwise (log-probabilities off by 0.5 to 0.7, silently).
 
     Args:
         module: a model, or a wrapper whose ``.module`` is one (a DeepSpeed engine).
-        group_bytes: parameters that ZeRO-3 has sharded are gathered in consecutive groups of at most this size, one group
-            at a time, and released before the next. Gathering is collective: every rank has to drain the iterator.
+        group_bytes: parameters that ZeRO-3 has sharded are gathered in consecutive groups of at most this size, one
+            group at a time, and released before the next. Gathering is collective: every rank has to drain the
+            iterator.
     """
     model = module if hasattr(module, "generation_config") else getattr(module, "module", module)
     parameters = list(model.named_parameters(remove_duplicate=False))

@@ -37,8 +37,8 @@ class WriterPrompt:
     Args:
         tokenizer: a transformers tokenizer with a chat template.
         template: the prompt file.
-        max_prompt_tokens: bound on every prompt: the model's context less the new tokens. Where the memory does not fit, the
-            heads least related to the segment are left out and counted.
+        max_prompt_tokens: bound on every prompt: the model's context less the new tokens. Where the memory does not
+            fit, the heads least related to the segment are left out and counted.
         limits: bounds on the memory shown, whatever fits.
 
     Raises ValueError for a tokenizer without a chat template, or one that refuses the prompt file's roles.
@@ -54,8 +54,8 @@ class WriterPrompt:
         if not getattr(tokenizer, "chat_template", None):
             name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
             raise ValueError(
-                f"tokenizer {name} has no chat template; use an instruct model's tokenizer, or put a chat_template.jinja "
-                "beside its tokenizer.json"
+                f"tokenizer {name} has no chat template; use an instruct model's tokenizer, or put a "
+                "chat_template.jinja beside its tokenizer.json"
             )
         if max_prompt_tokens < 1:
             raise ValueError(f"max_prompt_tokens is {max_prompt_tokens}; the context must exceed max_new_tokens")
@@ -85,8 +85,9 @@ class WriterPrompt:
         best = self._narrowed(state, segment, 0)
         if len(best[1]) > self.max_prompt_tokens:
             raise PromptDoesNotFit(
-                f"network {network_id or '?'}, position {segment.position}: roster and segment alone need {len(best[1])} tokens, "
-                f"{self.max_prompt_tokens} are allowed; split the segment (data.window) or use a model with a longer context"
+                f"network {network_id or '?'}, position {segment.position}: roster and segment alone need "
+                f"{len(best[1])} tokens, {self.max_prompt_tokens} are allowed; split the segment (data.window) or use "
+                "a model with a longer context"
             )
         low, high = 0, _characters(full)
         for _ in range(SEARCH_STEPS):
@@ -111,14 +112,14 @@ class WriterPrompt:
         except jinja2.TemplateError as error:
             roles = ", ".join(message["role"] for message in messages)
             raise ValueError(
-                f"the tokenizer's chat template refuses the roles {roles} of {self.template.path}: {error}; if it knows no "
-                "system role, write the prompt file as one user section"
+                f"the tokenizer's chat template refuses the roles {roles} of {self.template.path}: {error}; if it "
+                "knows no system role, write the prompt file as one user section"
             ) from None
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def control_tokens(tokenizer: Any) -> tuple[str, ...]:
-    """Strings that the tokenizer reads as one special id wherever they stand: special tokens, and added ones like ``<tool_call>``.
+    """Strings that the tokenizer reads as one id wherever they stand: special tokens, and ones like ``<tool_call>``.
 
     Message text is broken wherever it holds one of them, so that data can't end a turn or open another.
     """

@@ -16,9 +16,15 @@ def make_tokenizer(chat_template=CHAT_TEMPLATE):
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
-    corpus = ['{"actions":[{"action":"ADD","owner":"Ana","source":"Ben","content":"Ana likes tea"}]}', "user assistant system"]
+    corpus = [
+        '{"actions":[{"action":"ADD","owner":"Ana","source":"Ben","content":"Ana likes tea"}]}',
+        "user assistant system",
+    ]
     trainer = trainers.BpeTrainer(
-        vocab_size=340, special_tokens=SPECIAL, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        vocab_size=340,
+        special_tokens=SPECIAL,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
     )
     bpe.train_from_iterator(corpus, trainer)
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<pad>")

@@ -40,11 +40,19 @@ def test_logprobs_are_raw_and_equal_a_plain_forward(model, tokenizer, forward_lo
 
 def other_models():
     shape = dict(
-        vocab_size=340, hidden_size=32, num_hidden_layers=2, intermediate_size=64, max_position_embeddings=256, eos_token_id=2
+        vocab_size=340,
+        hidden_size=32,
+        num_hidden_layers=2,
+        intermediate_size=64,
+        max_position_embeddings=256,
+        eos_token_id=2,
     )
     torch.manual_seed(1)
     yield "multi-head attention", LlamaForCausalLM(LlamaConfig(num_attention_heads=4, num_key_value_heads=4, **shape))
-    yield "tied head", LlamaForCausalLM(LlamaConfig(num_attention_heads=4, num_key_value_heads=1, tie_word_embeddings=True, **shape))
+    yield (
+        "tied head",
+        LlamaForCausalLM(LlamaConfig(num_attention_heads=4, num_key_value_heads=1, tie_word_embeddings=True, **shape)),
+    )
     yield (
         "sliding window shorter than the prompts",
         MistralForCausalLM(MistralConfig(num_attention_heads=4, num_key_value_heads=2, sliding_window=8, **shape)),
@@ -81,7 +89,9 @@ def test_a_request_does_not_depend_on_its_batch(model, tokenizer):
 
 def test_equal_prompts_are_read_once_and_sampled_apart(model, tokenizer, forward_logprobs):
     seen = []
-    model.register_forward_pre_hook(lambda m, args, kwargs: seen.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True)
+    model.register_forward_pre_hook(
+        lambda m, args, kwargs: seen.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
+    )
     first, second = requests(2, low=10)
     batch = [GenerationRequest((first, second)[i % 2].prompt_ids, i, first.sampling) for i in range(10)]
     out = HFEngine(model, tokenizer).generate(batch)
@@ -107,7 +117,9 @@ def test_settings_are_per_request(model, tokenizer):
 
 def test_greedy_is_the_most_probable_token_at_each_step(model, tokenizer):
     prompt = requests(1)[0].prompt_ids
-    out = HFEngine(model, tokenizer).generate([GenerationRequest(prompt, 0, SamplingParams(greedy=True, max_new_tokens=8))])[0]
+    out = HFEngine(model, tokenizer).generate(
+        [GenerationRequest(prompt, 0, SamplingParams(greedy=True, max_new_tokens=8))]
+    )[0]
     ids = list(prompt)
     for token in out.token_ids:
         with torch.no_grad():
@@ -296,7 +308,15 @@ def test_metrics_count_since_the_last_call(model, tokenizer):
 
 
 @pytest.mark.parametrize(
-    "bad", [dict(temperature=0.0), dict(temperature=-1.0), dict(temperature=math.inf), dict(top_p=0.0), dict(top_p=1.1), dict(max_new_tokens=0)]
+    "bad",
+    [
+        dict(temperature=0.0),
+        dict(temperature=-1.0),
+        dict(temperature=math.inf),
+        dict(top_p=0.0),
+        dict(top_p=1.1),
+        dict(max_new_tokens=0),
+    ],
 )
 def test_impossible_sampling_settings_name_the_field(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
