@@ -72,8 +72,13 @@ class PromptTemplate:
         """
         safe = _escaper(tuple(control_tokens))
         values = _values(observation, safe)
-        if not self.is_jinja:
-            values = _plain_values(values)
+        return self.fill(values if self.is_jinja else _plain_values(values))
+
+    def fill(self, values: Mapping[str, Any]) -> list[dict[str, str]]:
+        """Chat messages of a prompt file about anything but an observation; `values` are used as they are, unescaped.
+
+        Raises DataError if the template fails.
+        """
         return [{"role": section.role, "content": self._fill(section, values)} for section in self.sections]
 
     def _fill(self, section: Section, values: Mapping[str, Any]) -> str:
