@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from memory_env.corpus.conversations import Conversation, conversation, generate_sft, generate_validation
+from memory_env.corpus.frozen import DATA
 from memory_env.corpus.generator import generate
 from memory_env.corpus.reference import BiasRates, biased_actions, complete_actions
 from memory_env.corpus.sets import HELDOUT, TRAIN
-from memory_env.network import Network
-from memory_env.trajectory import TeacherTrajectory
+from memory_env.corpus.vocabulary import vocabulary
+from memory_env.network import Network, load_network
+from memory_env.trajectory import TeacherTrajectory, load_trajectory
 
 __all__ = [
+    "DATA",
     "BiasRates",
     "Conversation",
     "biased_actions",
@@ -22,17 +25,18 @@ __all__ = [
     "teacher",
     "train_networks",
     "validation_networks",
+    "vocabulary",
 ]
 
 
 def train_networks() -> tuple[Network, ...]:
-    """The 15 training networks (73 segments, 89 questions)."""
-    return tuple(conversation(recipe.name).network for recipe in TRAIN)
+    """The 15 frozen training networks (73 segments, 89 questions)."""
+    return tuple(load_network(DATA / "train" / f"{recipe.name}.json") for recipe in TRAIN)
 
 
 def heldout_networks() -> tuple[Network, ...]:
-    """The 10 held-out networks (305 questions)."""
-    return tuple(conversation(recipe.name).network for recipe in HELDOUT)
+    """The 10 frozen held-out networks (305 questions)."""
+    return tuple(load_network(DATA / "heldout" / f"{recipe.name}.json") for recipe in HELDOUT)
 
 
 def validation_networks(count: int, first: int = 0) -> tuple[Network, ...]:
@@ -41,6 +45,12 @@ def validation_networks(count: int, first: int = 0) -> tuple[Network, ...]:
 
 
 def teacher(network: Network) -> TeacherTrajectory:
-    """What a perfect Writer does about a network of this corpus, with the state M*_t after every position."""
+    """What a perfect Writer does about a network of this corpus, with the state M*_t after every position.
+
+    Read from the frozen files for training and held-out networks, generated again for the others; DataError for a network of another corpus.
+    """
+    frozen = DATA / "trajectories" / f"{network.network_id}.json"
+    if frozen.is_file():
+        return load_trajectory(frozen, network)
     taught = conversation(network.network_id).taught
     return TeacherTrajectory(network.network_id, taught.actions, taught.states)
