@@ -132,7 +132,7 @@ def coordinate_error(owner: Any, source: Any, layer: Any, roster: Collection[str
         return f"owner {GROUP} requires a group layer"
     elif owner not in roster:
         return "owner is not in the roster"
-    if source not in roster:
+    if source not in roster or source == GROUP:
         return "source is not in the roster"
     return ""
 

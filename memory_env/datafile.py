@@ -85,10 +85,7 @@ class Fields:
         return value
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A string; a number is taken as its digits (ids and times are numbers in some files)."""
-        value = self.value.get(key)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return str(value)
+        """A string; without a default it is required."""
         return self.get(key, str, default)
 
     def objects(self, key: str, default: list | None = None) -> Iterator[Fields]:

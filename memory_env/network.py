@@ -92,7 +92,7 @@ class Segment:
 class Network:
     """One conversation. `speakers` and every `Message.speaker` are canonical names (see `memory_env.roster`).
 
-    `original_names` maps a canonical name to the name in the file where the two differ.
+    `original_names` maps a canonical name to the name in the file where the two differ; `file_speakers` is the file's list.
     """
 
     network_id: str
@@ -103,6 +103,7 @@ class Network:
     meta: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
     original_names: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
+    file_speakers: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -148,7 +149,7 @@ class Network:
         document = {
             **self.extra,
             "scenario": self.scenario,
-            "speakers": list(dict.fromkeys(original(name) for name in self.speakers)),
+            "speakers": self._speakers_of_file([original(name) for name in self.speakers]),
             "sessions": [
                 {
                     "session_id": session.session_id,
@@ -184,6 +185,10 @@ class Network:
         }
         return copy.deepcopy(document)
 
+    def _speakers_of_file(self, names: list[str]) -> list[str]:
+        # Two members of one name may be one entry of the file's list or two; only the file knows.
+        return list(self.file_speakers if set(self.file_speakers) == set(names) else names)
+
     @classmethod
     def from_dict(cls, document: Any, where: str = "network", default_id: str = "") -> Network:
         """Inverse of `to_dict`. `where` names the document in errors. Raises DataError."""
@@ -212,6 +217,7 @@ class Network:
             meta=copy.deepcopy(meta),
             extra=copy.deepcopy(fields.rest(_NETWORK_KEYS)),
             original_names={name: member[0] for member, name in names.items() if member[0] != name},
+            file_speakers=tuple(fields.get("speakers", list)),
         )
 
     @classmethod

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from memory_env.text import break_control_tokens, one_line
 
 _SECTION = re.compile(r"^--- (system|user) ---[ \t]*$")
 _FIELD = re.compile(r"\{([a-z_]+)\}")
-_FIELDS = ("roster", "messages", "heads", "budget", "omitted_heads")
+# A memory line reads "owner | ... | content | id": content may not bring fields of its own.
+_FIELD_SEPARATOR = re.compile(r"\s+[|\uff5c]\s+")
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class PromptTemplate:
         )
         if template.is_jinja:
             for section in sections:
-                template._compile(section)
+                template._compiled(section)
         return template
 
     def render(self, observation: Observation, control_tokens: Iterable[str] = ()) -> list[dict[str, str]]:
@@ -84,22 +86,23 @@ class PromptTemplate:
     def _fill(self, section: Section, values: Mapping[str, Any]) -> str:
         if not self.is_jinja:
             return _FIELD.sub(lambda match: values.get(match.group(1), match.group()), section.source).strip()
-        template = self._compile(section)
+        template = self._compiled(section)
         try:
             return template.render(values).strip()
         except Exception as error:  # a template is user input: whatever it does wrong is reported in one line
             line = _template_line(error) + section.first_line - 1
             raise DataError(f"{self.path}, line {line}: {error or type(error).__name__}; mend the template") from None
 
-    def _compile(self, section: Section) -> jinja2.Template:
+    def _compiled(self, section: Section) -> jinja2.Template:
         try:
-            return _JINJA.from_string(section.source)
+            return _compile(section.source)
         except jinja2.TemplateSyntaxError as error:
             line = error.lineno + section.first_line - 1
             raise DataError(f"{self.path}, line {line}: {error.message}; mend the template") from None
 
 
 _JINJA = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+_compile = lru_cache(maxsize=64)(_JINJA.from_string)
 
 
 def _split(text: str, path: str) -> tuple[Section, ...]:
@@ -154,7 +157,7 @@ def _values(observation: Observation, safe: Callable[[str], str]) -> dict[str, A
                 "source": safe(head.source),
                 "layer": head.layer,
                 "utype": head.utype,
-                "content": safe(head.content),
+                "content": _FIELD_SEPARATOR.sub(" / ", safe(head.content)),
             }
             for head in observation.heads
         ],

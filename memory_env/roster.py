@@ -14,19 +14,25 @@ Member = tuple[str, str]
 """A member as a file names it: (display name, speaker id or "")."""
 
 # Rendered lines read "name @ time: text" and "owner | source | layer": names may not contain these separators.
-_SEPARATOR = re.compile(r"\s*([@|:])\s+|\s+([@|:])\s*")
-_INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+_SEPARATOR = re.compile(r"\s+([@|\uff5c])\s+|([:\uff1a])\s+")
+_JOINERS = re.compile("[\u200c\u200d]")
 
 
 def _clean(name: str) -> str:
-    spaced = "".join(" " if unicodedata.category(char) in ("Cc", "Zl", "Zp") else char for char in name)
-    visible = " ".join(one_line(spaced).split())
-    joined = _SEPARATOR.sub(lambda match: match.group(1) or match.group(2), break_control_tokens(visible))
-    return joined.strip().rstrip(":@|").strip() or "unnamed"
+    visible = "".join(_shown(char) for char in name)
+    joined = _SEPARATOR.sub(lambda match: match.group(1) or match.group(2), " ".join(visible.split()))
+    return break_control_tokens(one_line(joined)).strip(" :@|") or "unnamed"
+
+
+def _shown(char: str) -> str:
+    category = unicodedata.category(char)
+    if category == "Cf" and not _JOINERS.match(char):  # joiners shape words and emoji, other format characters hide
+        return ""
+    return " " if category in ("Cc", "Zl", "Zp") else char
 
 
 def _identity(name: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", _INVISIBLE.sub("", name)).split())
+    return " ".join(_JOINERS.sub("", unicodedata.normalize("NFKC", name)).split())
 
 
 def _is_reserved(name: str) -> bool:

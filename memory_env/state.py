@@ -8,7 +8,7 @@ from typing import Any
 
 from immutables import Map
 
-from memory_env.records import VERBATIM_LAYER, Edge, Record
+from memory_env.records import GROUP, VERBATIM_LAYER, Edge, Record
 
 _EMPTY: Map = Map()
 
@@ -40,7 +40,7 @@ class MemoryState:
         """A state that holds `records` in the given order (verbatim and derived may be mixed).
 
         Heads are the derived records without `superseded_by`; a record with `superseded_by` gives the edge to it, if
-        the new record is present. Raises ValueError for two records with one id.
+        the new record is present. Every owner and source is a member. Raises ValueError for two records with one id.
         """
         records = list(records)
         by_id = {record.entry_id: record for record in records}
@@ -57,8 +57,9 @@ class MemoryState:
         ]
         edges.sort(key=lambda edge: (place[edge.new], place[edge.old]))
         verbatim = (record.entry_id for record in records if record.layer == VERBATIM_LAYER)
+        members = {name for record in records for name in (record.owner, record.source)}
         return cls(
-            roster=tuple(sorted(set(roster))),
+            roster=tuple(sorted(members.union(roster) - {GROUP, ""})),
             _records=Map(by_id),
             _verbatim=Map(enumerate(verbatim)),
             _derived=Map(enumerate(place)),

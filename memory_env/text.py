@@ -32,7 +32,7 @@ def words(text: str) -> list[str]:
     return (_ASCII_WORD if text.isascii() else _WORD).findall(text.lower())
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=32_768)
 def word_counts(text: str) -> Mapping[str, int]:
     """`words(text)` with their counts. Callers share the returned mapping and must not change it."""
     return Counter(words(text))
@@ -52,12 +52,6 @@ def lexical_cosine(a: str, b: str) -> float:
     return dot / math.sqrt(squared_norm(left) * squared_norm(right)) if dot else 0.0
 
 
-def _is_unprintable(char: str) -> bool:
-    category = unicodedata.category(char)
-    # The joiners U+200C and U+200D shape legitimate words and emoji.
-    return category in ("Cc", "Cs", "Zl", "Zp", "Co") or (category == "Cf" and char not in "\u200c\u200d")
-
-
 def _escaped(char: str) -> str:
     if char in "\n\r\t":
         return {"\n": "\\n", "\r": "\\r", "\t": " "}[char]
@@ -65,11 +59,24 @@ def _escaped(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+class _Escapes(dict):
+    """Code point -> what stands for it on a line, filled on demand for `str.translate`."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        category = unicodedata.category(char)
+        # The joiners U+200C and U+200D shape legitimate words and emoji.
+        hidden = category in ("Cc", "Cs", "Zl", "Zp", "Co") or (category == "Cf" and char not in "\u200c\u200d")
+        self[code] = _escaped(char) if hidden else char
+        return self[code]
+
+
+_ESCAPES = _Escapes()
+
+
 def one_line(text: str) -> str:
     """`text` on one line: line breaks, control and invisible format characters and lone surrogates become escapes."""
-    if text.isprintable():
-        return text
-    return "".join(_escaped(char) if _is_unprintable(char) else char for char in text)
+    return text if text.isprintable() else text.translate(_ESCAPES)
 
 
 def _split_token(match: re.Match[str]) -> str:

@@ -117,10 +117,13 @@ def _from_transitions(fields: Fields, network: Network, segments: tuple[Segment,
         theirs = Fields.of(transition.get("report", dict, {}), fields.where, transition.at("report"))
         if report.errors and not theirs.get("errors", list, []):
             raise _refused(fields.where, segment, report)
-        _pair_ids(ids, theirs.get("created_ids", list, []), report.created_ids)
         post_state = Fields.of(transition.get("post_state", dict, {}), fields.where, transition.at("post_state"))
+        reference = _reference(post_state, network) if "entries" in post_state.value else None
+        _pair_ids(ids, theirs.get("created_ids", list, []), report.created_ids)
+        if reference is not None:
+            _pair_contents(ids, reference, state)
         actions.append(output)
-        states.append(_reference(post_state, network) if "entries" in post_state.value else state)
+        states.append(reference or state)
     return TeacherTrajectory(network.network_id, tuple(actions), tuple(states))
 
 
@@ -131,13 +134,27 @@ def _translated(action: Any, ids: dict[str, str]) -> Any:
 
 
 def _pair_ids(ids: dict[str, str], theirs: Sequence[str], ours: Sequence[str]) -> None:
-    ids.update(zip(theirs, ours, strict=False))
+    """Note which of our entry ids stands for which of theirs, if as many were created."""
+    if len(theirs) == len(ours):
+        ids.update(zip(theirs, ours, strict=True))
+
+
+def _pair_contents(ids: dict[str, str], reference: ReferenceState, state: MemoryState) -> None:
+    """Note it for records that both sides hold with the same coordinates, position and content."""
+
+    def coordinates(record: Record) -> tuple[Any, ...]:
+        return record.turn_created, record.owner, record.source, record.layer, record.content
+
+    ours = {coordinates(record): record.entry_id for record in state.derived()}
+    for record in reference.derived():
+        if record.entry_id not in ids and coordinates(record) in ours:
+            ids[record.entry_id] = ours[coordinates(record)]
 
 
 def _records(fields: Fields, network: Network) -> list[Record]:
     canonical = {original: name for name, original in network.original_names.items()}
     records = []
-    for entry in fields.objects("entries"):
+    for entry in sorted(fields.objects("entries"), key=lambda entry: entry.get("turn_created", int, 0)):
         owner, source = entry.text("owner"), entry.text("source")
         records.append(
             Record.from_dict(
@@ -155,19 +172,23 @@ def _records(fields: Fields, network: Network) -> list[Record]:
     return records
 
 
-def _edges(fields: Fields) -> list[Edge]:
-    return [Edge(edge.text("old"), edge.text("new")) for edge in fields.objects("update_edges", [])]
+def _edges(fields: Fields, records: Sequence[Record]) -> list[Edge]:
+    """The file's edges in creation order of `new`."""
+    edges = [Edge(edge.text("old"), edge.text("new")) for edge in fields.objects("update_edges", [])]
+    order = {record.entry_id: index for index, record in enumerate(records)}
+    return sorted(edges, key=lambda edge: order.get(edge.new, len(order)))
 
 
 def _reference(fields: Fields, network: Network) -> ReferenceState:
-    roster = fields.get("roster", list, [])
-    return ReferenceState(tuple(_records(fields, network)), tuple(_edges(fields)), tuple(sorted(roster)))
+    records = _records(fields, network)
+    roster = (name for name in fields.get("roster", list, []) if isinstance(name, str))
+    return ReferenceState(tuple(records), tuple(_edges(fields, records)), tuple(sorted(roster)))
 
 
 def _from_final_state(fields: Fields, network: Network, segments: tuple[Segment, ...]) -> TeacherTrajectory:
     final = Fields.of(fields.get("final_state", dict), fields.where, "final_state")
-    records = sorted(_records(final, network), key=lambda record: record.turn_created)
-    edges = _edges(final)
+    records = _records(final, network)
+    edges = _edges(final, records)
     if records and records[-1].turn_created >= len(segments):
         raise final.error(
             "entries", f"reach position {records[-1].turn_created}, but the network has {len(segments)} positions"
@@ -180,15 +201,15 @@ def _state_after(
     position: int, records: Sequence[Record], edges: Sequence[Edge], segments: Sequence[Segment]
 ) -> ReferenceState:
     present = [record for record in records if record.turn_created <= position]
-    order = {record.entry_id: index for index, record in enumerate(present)}
-    seen = sorted((edge for edge in edges if edge.new in order), key=lambda edge: order[edge.new])
+    known = {record.entry_id for record in present}
+    seen = tuple(edge for edge in edges if edge.new in known)
     # A version that does not exist yet can't have superseded anything.
     entries = (
-        record if not record.superseded_by or record.superseded_by in order else record.superseded("")
+        record if not record.superseded_by or record.superseded_by in known else record.superseded("")
         for record in present
     )
     speakers = {message.speaker for segment in segments[: position + 1] for message in segment.messages}
-    return ReferenceState(tuple(entries), tuple(seen), tuple(sorted(speakers)))
+    return ReferenceState(tuple(entries), seen, tuple(sorted(speakers)))
 
 
 def _actions_of(
