@@ -36,7 +36,8 @@ def from_recipe(recipe: Recipe) -> Conversation:
 
 def generate_sft(seed: int, level: int) -> Conversation:
     """SFT conversation number `seed` (0 to 9,999,999) of curriculum level 0, 1 or 2; its name is `sft<level>_<seed>`."""
-    return from_recipe(Recipe(f"sft{level}_{seed:07d}", _within(SFT_SEEDS, seed, "SFT"), sft_shape(level)))
+    shape = sft_shape(level)
+    return from_recipe(Recipe(f"sft{level}_{seed:07d}", _within(SFT_SEEDS[level], seed, "SFT"), shape))
 
 
 def generate_validation(seed: int) -> Conversation:

@@ -19,7 +19,7 @@ FAMILIES: dict[str, float] = {
     "stance": 0.18,
     "observation": 0.13,
     "reported": 0.10,
-    "decision": 0.10,
+    "decision": 0.14,
     "relation": 0.07,
     "norm": 0.06,
     "exception": 0.02,

@@ -27,15 +27,15 @@ def generate(seed: int, shape: Shape, network_id: str | None = None) -> tuple[Ne
     """
     name = network_id or f"{shape.name}_{seed:08d}"
     for attempt in range(ATTEMPTS):
-        mixed = (seed * 1_000 + attempt) * 16 + sum(shape.name.encode()) % 16
-        plan = make_plan(mixed, shape, name)
-        dice = Dice(mixed + (1 << 60))
+        sub_seed = seed * 1_000 + attempt
+        plan = make_plan(sub_seed, shape, name)
+        dice = Dice(sub_seed + (1 << 60))
         candidates = ask_about(plan, dice)
         wanted = shape.questions or min(DEFAULT_QUESTIONS, len(candidates))
         asked = choose(candidates, wanted, dice)
-        if len(asked) == wanted:
+        if len(asked) == wanted and len({q.category for q in asked}) >= shape.categories:
             return _network(plan, asked, seed, shape, dice), plan
-    raise ValueError(f"shape {shape.name}: no conversation from seed {seed} carries {shape.questions} questions; ask for fewer or add segments")
+    raise ValueError(f"shape {shape.name}: no conversation from seed {seed} carries {shape.questions} questions of {shape.categories} categories; ask for fewer or add segments")
 
 
 def _network(plan: Plan, asked: list[Asked], seed: int, shape: Shape, dice: Dice) -> Network:

@@ -14,7 +14,7 @@ from memory_env.corpus.facts_in_force import InForce
 from memory_env.corpus.plan import Fact, Plan
 from memory_env.records import GROUP
 
-CATEGORIES: dict[str, float] = {"Q1": 3.0, "Q2": 2.0, "Q3": 2.5, "Q4": 2.5, "Q5": 1.5, "Q6": 1.5, "Q7": 1.5, "Q8": 3.0, "Q9": 1.5}
+CATEGORIES: dict[str, float] = {"Q1": 3.0, "Q2": 2.0, "Q3": 2.5, "Q4": 2.0, "Q5": 1.5, "Q6": 2.0, "Q7": 1.5, "Q8": 2.0, "Q9": 2.0}
 CHOICE_RATE = 0.3  # share of the questions with one short answer that offer options
 
 
@@ -57,10 +57,10 @@ def ask_about(plan: Plan, dice: Dice) -> list[Asked]:
 def choose(candidates: list[Asked], count: int, dice: Dice) -> list[Asked]:
     """`count` of the questions, spread over the categories by `CATEGORIES`; fewer if there are not as many."""
     queues = {c: dice.shuffled([q for q in candidates if q.category == c]) for c in CATEGORIES}
-    taken = dict.fromkeys(CATEGORIES, 0)
+    taken = {c: dice.between(1, 9) / 10 for c in CATEGORIES}  # so that short lists do not always begin with the same category
     chosen: list[Asked] = []
     while len(chosen) < count and any(queues.values()):
-        category = min((c for c in CATEGORIES if queues[c]), key=lambda c: ((taken[c] + 0.5) / CATEGORIES[c], c))
+        category = min((c for c in CATEGORIES if queues[c]), key=lambda c: (taken[c] / CATEGORIES[c], c))
         chosen.append(queues[category].pop())
         taken[category] += 1
     order = {id(q): i for i, q in enumerate(candidates)}
@@ -99,7 +99,8 @@ def _value(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
 
 
 def _self(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
-    return _value(world, index, fact, dice)
+    """The value; asked as a change (Q8) if there was one."""
+    return [] if world.outdated(index) else _value(world, index, fact, dice)
 
 
 def _told(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
@@ -198,11 +199,12 @@ def _changes(world: InForce, index: int, fact: Fact) -> list[Asked]:
     facts = (index,)
     before_wrong = minus(current + older + trapped, previous)
     now_wrong = minus(previous + older + trapped, current)
-    how = f"First: {events[0].content}. Now: {now}."
+    how = "First: " + ". Then: ".join(event.content for event in events) + "."
+    whole = tuple(item for event in events for item in texts(event.values))
     return [
         Asked("Q8", "hard", ask.BEFORE[fact.kind].format(**slots), f"Before: {was}.", previous, before_wrong, facts, temporal=True),
         Asked("Q8", "medium", ask.NOW[fact.kind].format(**slots), f"Now: {now}.", current, now_wrong, facts, temporal=True),
-        Asked("Q8", "hard", ask.CHANGED[fact.kind].format(**slots), how, minus(previous + current, ()), trapped, facts, temporal=True),
+        Asked("Q8", "hard", ask.CHANGED[fact.kind].format(**slots), how, whole, trapped, facts, temporal=True),
     ]
 
 
@@ -218,6 +220,8 @@ def _stances(world: InForce, dice: Dice) -> list[Asked]:
             return tuple((fact.owner, phrase(v)) for v in lexicon.STANCES if v != fact.values[0])
 
         for i, fact in held:
+            if world.outdated(i):  # asked as a change
+                continue
             question = dice.pick(ask.STANCE_ONE).format(a=fact.owner, t=topic)
             choices = tuple(phrase(v) for v in (fact.values[0], *[s for s in lexicon.STANCES if s != fact.values[0]]))
             choices += (f"never spoke of the {topic} plan",)

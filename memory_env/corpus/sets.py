@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from memory_env.corpus.shapes import LEVELS, Shape, noop, real, update_heavy
 
 VALIDATION_SEEDS = (3_000_000, 4_000_000)  # first, end
-SFT_SEEDS = (10_000_000, 20_000_000)
+SFT_SEEDS = ((10_000_000, 20_000_000), (20_000_000, 30_000_000), (30_000_000, 40_000_000))  # by curriculum level
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ class Shape:
     Example: `FULL` has 3-5 members and 4-6 segments of 4-7 messages, of which 1-4 are worth a record.
     `update_rate` is the chance that a record-worthy message changes a fact instead of stating a new one,
     `noop_rate` that a segment (never the first) holds chit-chat only, `trap_rate` that a filler message is a trap. `questions` = 0 asks as many as there
-    are, at most 10.
+    are, at most 10; `categories` is the least number of question categories.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Shape:
     late_rate: float = 0.0
     leave_rate: float = 0.0
     questions: int = 0
+    categories: int = 0
 
 
 STARTER = Shape("starter", (2, 3), (2, 2), (1, 2), (1, 1), update_rate=0.35, noop_rate=0.15, trap_rate=0.2)
@@ -36,7 +37,7 @@ LEVELS: tuple[Shape, ...] = (STARTER, SMALL, FULL)
 
 def real(segments: int, questions: int, late: bool, leave: bool) -> Shape:
     """A conversation like the real ones of Table 13: a fixed number of segments, most messages about something."""
-    return Shape("real", (4, 5), (segments, segments), (5, 7), (2, 4), 0.2, 0.08, 0.7, float(late), float(leave), questions)
+    return Shape("real", (4, 5), (segments, segments), (5, 7), (2, 4), 0.2, 0.12, 0.7, float(late), float(leave), questions, categories=8 if questions > 20 else 0)
 
 
 def update_heavy(segments: int, questions: int) -> Shape:
