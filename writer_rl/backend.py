@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,14 +21,11 @@ from torch import Tensor, nn
 
 from writer_rl.batching import Batch
 from writer_rl.config import TrainerSection
+from writer_rl.deepspeed_config import BackendError, deepspeed_config, zero_settings
 from writer_rl.distributed import World
 from writer_rl.policy import Policy
 
 OptimizerFactory = Callable[[nn.Module, TrainerSection], torch.optim.Optimizer]
-
-
-class BackendError(ValueError):
-    """Settings that DeepSpeed can't run; one line with the remedy."""
 
 
 @dataclass(frozen=True)
@@ -79,15 +77,16 @@ class Backend:
         self.stage, self.offload = zero_settings(settings, dtype)
         self.max_grad_norm = settings.max_grad_norm
         deepspeed = import_deepspeed()
+        config = deepspeed_config(settings, world, dtype)
         policy = policy.to(world.device)
         if self.stage == 3:
-            deepspeed.zero.Init(module=policy, config_dict_or_path=deepspeed_config(settings, world, dtype))
+            deepspeed.zero.Init(module=policy, config_dict_or_path=config)
             deepspeed.zero.register_external_parameter(policy.head, policy.head.weight)
         self.policy = policy
         self.engine, self.optimizer, _, _ = deepspeed.initialize(
             model=policy,
             optimizer=optimizer(policy, settings),
-            config=deepspeed_config(settings, world, dtype),
+            config=config,
             dist_init_required=False,
         )
         self._base_rates = [group["lr"] for group in self.optimizer.param_groups]
@@ -202,53 +201,13 @@ class Backend:
         return norm if norm >= 0 else math.nan  # DeepSpeed writes -1 for a norm that is not finite
 
 
-def zero_settings(settings: TrainerSection, dtype: str = "float32") -> tuple[int, str]:
-    """The ZeRO stage and optimizer offload that `auto` stands for: the launcher's, else stage 0 (1 in bfloat16) and none.
-
-    Raises BackendError for combinations that DeepSpeed has not.
-    """
-    stage, offload = settings.zero_stage, settings.offload
-    if stage == "auto":
-        stage = int(os.environ.get("ACCELERATE_DEEPSPEED_ZERO_STAGE", 1 if dtype == "bfloat16" else 0))
-    if offload == "auto":
-        offload = os.environ.get("ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", "none")
-    if stage == 0 and dtype == "bfloat16":
-        raise BackendError("trainer.zero_stage: 0 would sum gradients in bfloat16; use 1, 2 or 3")
-    if stage == 0 and offload == "cpu":
-        raise BackendError("trainer.offload: cpu needs trainer.zero_stage 1, 2 or 3")
-    return stage, offload
-
-
-def deepspeed_config(settings: TrainerSection, world: World, dtype: str = "float32") -> dict[str, Any]:
-    """DeepSpeed's own configuration. Accumulation is 1 because this module sets the boundary by hand."""
-    stage, offload = zero_settings(settings, dtype)
-    config: dict[str, Any] = {
-        "train_micro_batch_size_per_gpu": 1,
-        "gradient_accumulation_steps": 1,
-        "train_batch_size": world.size,
-        "gradient_clipping": settings.max_grad_norm if stage else 0.0,
-        "zero_allow_untested_optimizer": True,
-        "zero_force_ds_cpu_optimizer": False,
-        "zero_optimization": {"stage": stage},
-        "steps_per_print": 10**9,
-        "wall_clock_breakdown": False,
-    }
-    if stage:
-        config["zero_optimization"]["overlap_comm"] = world.device.type == "cuda" and stage != 1
-    if offload != "none":
-        config["zero_optimization"]["offload_optimizer"] = {"device": offload}
-    if dtype == "bfloat16":
-        config["bf16"] = {"enabled": True}
-        config["data_types"] = {"grad_accum_dtype": "fp32"}
-    return config
-
-
 def import_deepspeed() -> Any:
     """DeepSpeed without its chatter, and without its shared-memory op, which it would compile at first use on a CPU.
 
     A run killed during that compilation leaves a lock behind, for which every later run waits in silence; gloo does the work.
     """
     logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.distributed")
     import deepspeed
     import deepspeed.comm
 

@@ -66,8 +66,8 @@ class RolloutSection(Section):
     """Nucleus sampling: the mass of the most probable tokens that is kept."""
     max_new_tokens: PositiveInt = 2048
     """The length limit of a completion, in tokens."""
-    max_batch: PositiveInt = 64
-    """At most so many sequences in one batch of the hf engine."""
+    max_batch_tokens: PositiveInt = 65_536
+    """Tokens (prompts and new ones) in one batch of the hf engine; bounds its cache."""
     gpu_memory_utilization: float = Field(default=0.4, gt=0, lt=1)
     """vLLM's share of the device's memory."""
     tensor_parallel: PositiveInt = 1
@@ -76,8 +76,8 @@ class RolloutSection(Section):
     """vLLM's cache block in tokens; null: vLLM's default (128 on CPUs: too coarse for short prompts)."""
     kv_cache_gib: PositiveFloat | None = None
     """vLLM's cache on CPUs, in GiB; null: 1."""
-    probe_bound: PositiveFloat = 1e-3
-    """The run stops when, after a weight sync, engine and trainer differ by more on a probe's log-probabilities."""
+    sync_bound: PositiveFloat | None = None
+    """The run stops if engine and trainer differ by more (nats) on a probe after a weight sync; null: by precision."""
 
 
 class QASection(Section):

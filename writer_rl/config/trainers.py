@@ -39,7 +39,9 @@ class TrainerSection(Section):
     zero_stage: Literal["auto", 0, 1, 2, 3] = "auto"
     """DeepSpeed's ZeRO stage; auto: the launcher's (accelerate --zero_stage), else 0."""
     offload: Literal["auto", "none", "cpu"] = "auto"
-    """Where ZeRO keeps optimizer state; auto: the launcher's, else none."""
+    """cpu: ZeRO keeps optimizer state in host memory; auto: the launcher's, else none."""
+    deepspeed: str | None = None
+    """A DeepSpeed file (configs/deepspeed/) with further ZeRO settings; null: the launcher's, if any."""
     threads: PositiveInt | None = None
     """CPU threads of torch; null: its default."""
     resume: str = "auto"
@@ -79,6 +81,8 @@ class GRPOTrainer(TrainerSection):
     """The run stops with the reason after so many rounds in a row without an optimizer step."""
     min_abs_advantage: NonNegativeFloat = 0.0
     """Samples whose |advantage| is smaller take no part in the update; 0: only exact zeros."""
+    importance_cap: float | None = Field(default=None, ge=1)
+    """Weight tokens by min(trainer probability / sampler probability, cap); null: no correction (the paper's objective)."""
     checkpoint_every: PositiveInt = 1
     """Rounds between checkpoints."""
 
