@@ -1,0 +1,113 @@
+"""A chat as its export tells it, before it is cut into sessions: what every reader of a chat format returns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+DATE_ORDERS = ("auto", "dmy", "mdy", "ymd")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message. `ts` is ISO 8601, with the zone where the export gives one; `speaker_id` survives a change of name.
+
+    Example:
+        ChatMessage("Alice", "See you at eight.", "2025-03-01T19:04:00+01:00", speaker_id="user17", message_id="812")
+    """
+
+    speaker: str
+    content: str
+    ts: str
+    speaker_id: str = ""
+    message_id: str = ""
+    channel: str = ""
+    reply_to: str = ""
+    edited: bool = False
+
+
+@dataclass
+class Chat:
+    """The messages of one export, in its order.
+
+    `tally` counts what the reader handled ("media placeholders", "deleted", "joins", ...); `notes` are assumptions that
+    the user should know of; `former_names` are earlier names of members, by the name that is used now.
+    """
+
+    name: str
+    messages: list[ChatMessage] = field(default_factory=list)
+    tally: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    former_names: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read what a file leaves open.
+
+    date_order: of numeric dates such as 03/04/25; auto decides from the whole file. columns: our column -> the file's.
+    keep_bots: messages of bots are left out (and counted) unless this is set. channel: only this channel.
+    """
+
+    date_order: str = "auto"
+    keep_bots: bool = False
+    channel: str = ""
+    columns: dict[str, str] = field(default_factory=dict)
+    delimiter: str = ""
+
+    def __post_init__(self):
+        if self.date_order not in DATE_ORDERS:
+            raise ValueError(f"date_order must be one of {', '.join(DATE_ORDERS)}, not {self.date_order!r}")
+
+
+class Names:
+    """Names by stable id: the last name that an id bore is the one used, the earlier ones are remembered.
+
+    Example:
+        names.saw("user17", "Ali"); names.saw("user17", "Alice"); names.current("user17") == "Alice"
+    """
+
+    def __init__(self):
+        self._by_id: dict[str, list[str]] = {}
+
+    def saw(self, identity: str, name: str) -> None:
+        """`identity` was called `name` at this point of the export."""
+        known = self._by_id.setdefault(identity, [])
+        if not known or known[-1] != name:
+            known.append(name)
+
+    def current(self, identity: str) -> str:
+        """The last name of `identity`; the id itself if it never had one."""
+        known = self._by_id.get(identity)
+        return known[-1] if known else identity
+
+    def former(self) -> dict[str, list[str]]:
+        """Earlier names by current name, for those who changed it."""
+        found: dict[str, list[str]] = {}
+        for known in self._by_id.values():
+            earlier = [name for name in dict.fromkeys(known) if name != known[-1]]
+            if earlier:
+                found.setdefault(known[-1], []).extend(earlier)
+        return found
+
+
+def settle_names(chat: Chat, names: Names) -> None:
+    """Give every message the current name of its speaker_id, and count who changed it and who shares one."""
+    chat.messages = [
+        message
+        if not message.speaker_id or names.current(message.speaker_id) == message.speaker
+        else ChatMessage(
+            names.current(message.speaker_id), message.content, message.ts, message.speaker_id, message.message_id,
+            message.channel, message.reply_to, message.edited,
+        )
+        for message in chat.messages
+    ]  # fmt: skip
+    chat.former_names = names.former()
+    if chat.former_names:
+        chat.tally["renamed members"] += len(chat.former_names)
+    bearers: dict[str, set[str]] = {}
+    for message in chat.messages:
+        bearers.setdefault(message.speaker, set()).add(message.speaker_id)
+    shared = sum(len(ids) for ids in bearers.values() if len(ids) > 1)
+    if shared:
+        chat.tally["members who share a name"] += shared

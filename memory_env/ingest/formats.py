@@ -1,0 +1,151 @@
+"""Which format a path holds, and reading it: the one entry to all readers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memory_env.datafile import DataError
+from memory_env.ingest import (
+    discord,
+    evermem,
+    groupmem,
+    locomo,
+    slack,
+    socialmem,
+    speakermem,
+    tabular,
+    telegram,
+    whatsapp,
+)
+from memory_env.ingest.chat import Chat, ReadOptions
+from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES, to_network
+from memory_env.ingest.sources import Folder, decode, read_bytes, read_chat_json
+from memory_env.network import Network
+
+CHATS = ("whatsapp", "telegram", "slack", "discord", "csv", "jsonl")
+BENCHMARKS = ("socialmem", "groupmem", "evermem", "locomo", "speakermem", "native")
+FORMATS = CHATS + BENCHMARKS
+
+
+@dataclass
+class Source:
+    """What a path held: chats (for CHATS) or networks (for BENCHMARKS), and teacher files where the format has them."""
+
+    format: str
+    chats: list[Chat] = field(default_factory=list)
+    networks: list[Network] = field(default_factory=list)
+    trajectories: list[Path] = field(default_factory=list)
+
+
+def read_source(path: str | Path, format: str = "auto", options: ReadOptions = ReadOptions()) -> Source:  # noqa: B008
+    """Read a file, folder, zip archive or Hugging Face dataset name. DataError with file and place."""
+    chosen = recognise(path) if format == "auto" else format
+    source = Source(chosen)
+    if chosen == "whatsapp":
+        source.chats = [whatsapp.read(path, options)]
+    elif chosen == "telegram":
+        source.chats = telegram.read(path, options)
+    elif chosen == "slack":
+        source.chats = slack.read(path, options)
+    elif chosen == "discord":
+        source.chats = [discord.read(path, options)]
+    elif chosen in ("csv", "jsonl"):
+        source.chats = tabular.read(path, options)
+    elif chosen == "socialmem":
+        source.networks = socialmem.read(path)
+    elif chosen == "groupmem":
+        source.networks = groupmem.read(path)
+    elif chosen == "evermem":
+        source.networks = evermem.read(path)
+    elif chosen == "locomo":
+        files = sorted(Path(path).glob("*.json")) if Path(path).is_dir() else [Path(path)]
+        source.networks = [network for file in files for network in locomo.read(file)]
+    elif chosen in ("speakermem", "native"):
+        source.networks, source.trajectories = speakermem.read(path)
+    else:
+        raise DataError(f"--format {format}: there is no such format; there are {', '.join(FORMATS)}")
+    if options.channel and chosen in CHATS:
+        source.chats = [chat for chat in source.chats if options.channel in (chat.name, *_channels(chat))]
+    if not any(chat.messages for chat in source.chats) and not source.networks:
+        raise DataError(f"{path}: holds no message{f' in channel {options.channel!r}' if options.channel else ''}")
+    return source
+
+
+def read_networks(
+    path: str | Path,
+    format: str = "auto",
+    options: ReadOptions = ReadOptions(),  # noqa: B008
+    gap_hours: float = GAP_HOURS,
+    most: int = MOST_MESSAGES,
+) -> list[Network]:
+    """What a path holds as networks; a chat is cut into sessions (`gap_hours` of silence, or `most` messages)."""
+    source = read_source(path, format, options)
+    return source.networks + [to_network(chat, gap_hours, most) for chat in source.chats if chat.messages]
+
+
+def recognise(path: str | Path) -> str:
+    """The format of a path, from its names and first bytes. DataError if it is none that is known."""
+    path = Path(path)
+    if not path.exists():
+        if str(path).count("/") == 1 and "socialmem" in str(path).lower():
+            return "socialmem"
+        raise DataError(f"{path}: no such file or folder")
+    if path.is_dir() or path.suffix.lower() == ".zip":
+        return _recognise_folder(path)
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv"):
+        return "csv"
+    if suffix in (".jsonl", ".ndjson"):
+        return "jsonl"
+    if suffix == ".json":
+        document = read_chat_json(path)
+        for name, reader in (
+            ("discord", discord),
+            ("telegram", telegram),
+            ("locomo", locomo),
+            ("speakermem", speakermem),
+        ):
+            if reader.recognises(document):
+                return name
+        keys = ", ".join(list(document)[:6]) if isinstance(document, dict) else "a list"
+        raise DataError(f"{path}: is JSON of no known layout ({keys}); name one: --format {'|'.join(FORMATS)}")
+    if whatsapp.recognises(decode(read_bytes(path)[: 64 * 1024].rpartition(b"\n")[0] or read_bytes(path), str(path))):
+        return "whatsapp"
+    raise DataError(f"{path}: is of no known format; name one: --format {'|'.join(FORMATS)}")
+
+
+def _recognise_folder(path: Path) -> str:
+    folder = Folder(path)
+    names = folder.names()
+    for name, reader in (("slack", slack), ("groupmem", groupmem), ("socialmem", socialmem), ("evermem", evermem)):
+        if reader.recognises(names):
+            return name
+    if "result.json" in names:
+        return "telegram"
+    texts = [name for name in names if name.lower().endswith(".txt")]
+    if path.suffix.lower() == ".zip" and len(texts) == 1 and whatsapp.recognises(folder.text(texts[0])):
+        return "whatsapp"
+    if path.is_dir():
+        for name in names:
+            if name.endswith(".json"):
+                document = read_chat_json(path / name)
+                return "locomo" if locomo.recognises(document) else _speakermem_or_fail(document, path)
+    raise DataError(f"{path}: holds no known format; name one: --format {'|'.join(FORMATS)}")
+
+
+def _speakermem_or_fail(document: object, path: Path) -> str:
+    if speakermem.recognises(document):
+        return "speakermem"
+    raise DataError(f"{path}: holds JSON of no known layout; name one: --format {'|'.join(FORMATS)}")
+
+
+def _channels(chat: Chat) -> Sequence[str]:
+    return {message.channel for message in chat.messages}
+
+
+def to_json(network: Network) -> str:
+    """A network in the native file format, one line."""
+    return json.dumps(network.to_dict(), ensure_ascii=False)

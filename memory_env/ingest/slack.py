@@ -1,0 +1,142 @@
+"""Slack's workspace export: a folder or zip with users.json, channels.json and CHANNEL/YYYY-MM-DD.json."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+from memory_env.datafile import DataError
+from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions
+from memory_env.ingest.sources import Folder, Item
+from memory_env.ingest.times import TimeError, from_epoch
+
+_DAY = re.compile(r"^(?:.*/)?([^/]+)/(\d{4}-\d{2}-\d{2})\.json$")
+_MARKUP = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
+_JOINS = {"channel_join", "group_join"}
+_LEAVES = {"channel_leave", "group_leave"}
+_SPOKEN = {"", "thread_broadcast", "file_share", "me_message", "bot_message", "reply_broadcast"}
+
+
+def recognises(names: list[str]) -> bool:
+    """Whether a folder's file names are those of a Slack export."""
+    return any(Path(name).name == "users.json" for name in names) and any(_DAY.match(name) for name in names)
+
+
+def read(path: str | Path, options: ReadOptions) -> list[Chat]:
+    """Read an export, one chat per channel. DataError with file and place."""
+    folder = Folder(path)
+    files = folder.names()
+    users = _users(folder, files)
+    days: dict[str, list[str]] = {}
+    for name in files:
+        day = _DAY.match(name)
+        if day and options.channel in ("", day[1]):
+            days.setdefault(day[1], []).append(name)
+    if not days:
+        wanted = f"channel {options.channel!r}" if options.channel else "a channel's days (CHANNEL/YYYY-MM-DD.json)"
+        raise DataError(f"{path}: holds no {wanted}; is this a Slack export?")
+    return [_channel(folder, channel, sorted(names), users, options) for channel, names in sorted(days.items())]
+
+
+class _Users:
+    """Slack's users: names by id, who is a bot, and who shares a name."""
+
+    def __init__(self):
+        self.names = Names()
+        self.bots: set[str] = set()
+
+    def name(self, identity: str) -> str:
+        return self.names.current(identity)
+
+
+def _users(folder: Folder, files: list[str]) -> _Users:
+    users = _Users()
+    for name in files:
+        if Path(name).name != "users.json":
+            continue
+        where = f"{folder.path}/{name}"
+        document = folder.json(name)
+        if not isinstance(document, list):
+            raise DataError(f"{where}: is no list of users")
+        for index, value in enumerate(document):
+            user = Item.of(value, where, f"[{index}]")
+            identity = user.text("id")
+            profile = Item.of(user.get("profile", dict, {}), where, user.at("profile"))
+            shown = profile.text("display_name", "") or profile.text("real_name", "") or user.text("real_name", "")
+            users.names.saw(identity, shown or user.text("name", "") or identity)
+            if user.value.get("is_bot") or identity == "USLACKBOT":
+                users.bots.add(identity)
+    return users
+
+
+def _channel(folder: Folder, channel: str, files: list[str], users: _Users, options: ReadOptions) -> Chat:
+    chat = Chat(channel)
+    for name in files:
+        where = f"{folder.path}/{name}"
+        document = folder.json(name)
+        if not isinstance(document, list):
+            raise DataError(f"{where}: is no list of messages")
+        for index, value in enumerate(document):
+            message = _message(Item.of(value, where, f"[{index}]"), chat, users, options)
+            if message is not None:
+                chat.messages.append(message)
+    bearers: dict[str, set[str]] = {}
+    for message in chat.messages:
+        bearers.setdefault(message.speaker, set()).add(message.speaker_id)
+    chat.tally["members who share a name"] += sum(len(ids) for ids in bearers.values() if len(ids) > 1)
+    return chat
+
+
+def _message(item: Item, chat: Chat, users: _Users, options: ReadOptions) -> ChatMessage | None:
+    subtype = item.text("subtype", "")
+    if item.text("type", "message") != "message" or subtype not in _SPOKEN:
+        deleted = subtype in ("tombstone", "message_deleted")
+        kind = (
+            "joins"
+            if subtype in _JOINS
+            else "leaves"
+            if subtype in _LEAVES
+            else "deleted"
+            if deleted
+            else "system messages"
+        )
+        chat.tally[kind] += 1
+        return None
+    identity = item.text("user", "") or item.text("bot_id", "")
+    if (subtype == "bot_message" or "bot_id" in item.value or identity in users.bots) and not options.keep_bots:
+        chat.tally["messages of bots"] += 1
+        return None
+    content = _plain(item.text("text", ""), users)
+    for file in item.objects("files", []):
+        chat.tally["media placeholders"] += 1
+        content = f"{content} [file {file.text('name', '') or file.text('title', '')}".rstrip() + "]"
+    if not content.strip():
+        chat.tally["empty messages"] += 1
+        return None
+    edited = "edited" in item.value
+    chat.tally["edited"] += edited
+    stamp, thread = item.text("ts"), item.text("thread_ts", "")
+    try:
+        ts = from_epoch(float(stamp))
+    except (TimeError, ValueError) as error:
+        raise item.error("ts", f"can't be read ({error})") from None
+    speaker = users.name(identity) if identity else item.text("username", "") or "unknown"
+    reply = thread if thread != stamp else ""
+    return ChatMessage(speaker, content.strip(), ts, identity, stamp, chat.name, reply, edited)
+
+
+def _plain(text: str, users: _Users) -> str:
+    """Slack's <@U1>, <#C1|name>, <url|label> and &amp; as a reader sees them."""
+
+    def shown(match: re.Match[str]) -> str:
+        sigil, target, label = match.groups()
+        if sigil == "@":
+            return f"@{label or users.name(target)}"
+        if sigil == "#":
+            return f"#{label or target}"
+        if sigil == "!":
+            return f"@{label or target}".replace("@@", "@")
+        return f"{label} ({target})" if label and label != target else target
+
+    return html.unescape(_MARKUP.sub(shown, text))

@@ -1,0 +1,149 @@
+"""CSV, TSV and JSONL with named columns: speaker, content, ts, and where there are any channel, id, reply_to, speaker_id."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from memory_env.datafile import DataError
+from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_names
+from memory_env.ingest.sources import read_chat_text, read_jsonl
+from memory_env.ingest.times import TimeError, parse_numeric, parse_time, settle_order
+
+ALIASES = {
+    "speaker": ("speaker", "sender", "author", "from", "user", "name", "username"),
+    "content": ("content", "text", "message", "body", "msg"),
+    "ts": ("ts", "time", "timestamp", "date", "datetime", "created_at", "sent_at"),
+    "channel": ("channel", "group", "room", "conversation"),
+    "speaker_id": ("speaker_id", "sender_id", "author_id", "user_id", "from_id"),
+    "id": ("id", "message_id", "msg_id"),
+    "reply_to": ("reply_to", "reply_to_id", "in_reply_to", "parent_id"),
+}
+REQUIRED = ("speaker", "content", "ts")
+
+
+def read(path: str | Path, options: ReadOptions) -> list[Chat]:
+    """Read a table, one chat per channel. DataError with file and line."""
+    path = Path(path)
+    rows = _jsonl(path, options) if path.suffix.lower() in (".jsonl", ".ndjson") else _csv(path, options)
+    found: list[tuple[int, dict[str, str]]] = list(rows)
+    if not found:
+        raise DataError(f"{path}: holds no message")
+    numeric = [time for _, row in found if (time := parse_numeric(row["ts"])) is not None]
+    order, note = settle_order(numeric, options.date_order, str(path)) if numeric else ("dmy", "")
+    chats: dict[str, Chat] = {}
+    names: dict[str, Names] = {}
+    for line, row in found:
+        channel = row.get("channel", "")
+        if options.channel not in ("", channel):
+            continue
+        chat = chats.setdefault(channel, Chat(channel or path.stem))
+        if not row["content"].strip():
+            chat.tally["empty messages"] += 1
+            continue
+        speaker = row["speaker"].strip()
+        if not speaker:
+            raise DataError(f"{path}: line {line}: the speaker is empty; fill it in or remove the line")
+        identity = row.get("speaker_id", "")
+        if identity:
+            names.setdefault(channel, Names()).saw(identity, speaker)
+        chat.messages.append(
+            ChatMessage(
+                speaker,
+                row["content"],
+                _time(row["ts"], order, f"{path}: line {line}"),
+                identity,
+                row.get("id", ""),
+                channel,
+                row.get("reply_to", ""),
+            )  # fmt: skip
+        )
+    for channel, chat in chats.items():
+        settle_names(chat, names.get(channel, Names()))
+        if note:
+            chat.notes.append(note)
+    if not chats:
+        raise DataError(f"{path}: has no channel {options.channel!r}")
+    return list(chats.values())
+
+
+def _time(text: str, order: str, place: str) -> str:
+    try:
+        numeric = parse_numeric(text)
+        return parse_time(text) if numeric is None else numeric.iso(order)
+    except TimeError as error:
+        raise DataError(
+            f"{place}: the time {text!r} can't be read ({error}); write ISO 8601, or use --date-order"
+        ) from None
+
+
+def _columns(available: list[str], options: ReadOptions, where: str) -> dict[str, str]:
+    """Our column names to the file's; DataError that names the missing one."""
+    unknown = sorted(set(options.columns) - ALIASES.keys())
+    if unknown:
+        raise DataError(f"--column {unknown[0]}: there is no such column; there are {', '.join(ALIASES)}")
+    lowered = {name.strip().lower(): name for name in available}
+    chosen = {}
+    for ours, aliases in ALIASES.items():
+        named = options.columns.get(ours)
+        if named is not None and named not in available:
+            raise DataError(f"{where}: has no column {named!r} (for {ours}); it has {', '.join(available)}")
+        theirs = named or next((lowered[alias] for alias in aliases if alias in lowered), None)
+        if theirs is not None:
+            chosen[ours] = theirs
+        elif ours in REQUIRED:
+            raise DataError(
+                f"{where}: has no column for {ours}; it has {', '.join(available)}: name one, --column {ours}=NAME"
+            )
+    return chosen
+
+
+def _csv(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, str]]]:
+    text = read_chat_text(path)
+    header = text.split("\n", 1)[0]
+    delimiter = options.delimiter or max(",;\t|", key=header.count)
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
+    names: list[str] = []
+    columns: dict[str, int] = {}
+    line = 1
+    try:
+        for cells in reader:
+            start, line = line, reader.line_num + 1
+            if not cells:
+                continue
+            if not names:
+                names = [cell.strip() for cell in cells]
+                columns = {
+                    ours: names.index(theirs) for ours, theirs in _columns(names, options, f"{path}: line 1").items()
+                }
+                continue
+            if len(cells) != len(names):
+                raise DataError(
+                    f"{path}: line {start}: has {len(cells)} fields, the header {len(names)}; quote fields that hold {delimiter!r}"
+                )
+            yield start, {ours: cells[place] for ours, place in columns.items()}
+    except csv.Error as error:
+        raise DataError(f"{path}: line {line}: is no CSV ({error})") from None
+
+
+def _jsonl(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, str]]]:
+    columns: dict[str, str] = {}
+    for line, item in read_jsonl(path):
+        if not columns:
+            columns = _columns(list(item), options, f"{path}: line {line}")
+        row = {}
+        for ours, theirs in columns.items():
+            value = item.get(theirs)
+            if value is None and ours in REQUIRED:
+                raise DataError(f"{path}: line {line}: has no {theirs!r}")
+            if isinstance(value, (dict, list, bool)):
+                raise DataError(f"{path}: line {line}: {theirs!r} must be a text or a number")
+            row[ours] = _text(value)
+        yield line, row
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else str(value)
