@@ -31,7 +31,8 @@ def parse_json(text: str, where: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
-        remedy = "it may be cut short" if error.pos >= len(text.rstrip()) else "mend the JSON there"
+        cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+        remedy = "the file may be cut short" if cut else "mend the JSON there"
         raise DataError(f"{where}: not valid JSON at {place} ({error.msg}); {remedy}") from None
     except (ValueError, RecursionError) as error:
         reason = str(error).partition(";")[0].partition(" while")[0]

@@ -181,7 +181,7 @@ class Network:
                 }
                 for question in self.questions
             ],
-            "meta": {"network_id": self.network_id, **self.meta},
+            "meta": {**self.meta, "network_id": self.network_id},
         }
         return copy.deepcopy(document)
 
@@ -214,7 +214,7 @@ class Network:
             speakers=tuple(dict.fromkeys(names.values())),
             sessions=sessions,
             questions=questions,
-            meta=copy.deepcopy(meta),
+            meta=copy.deepcopy({**meta, "network_id": network_id}),
             extra=copy.deepcopy(fields.rest(_NETWORK_KEYS)),
             original_names={name: member[0] for member, name in names.items() if member[0] != name},
             file_speakers=tuple(fields.get("speakers", list)),
