@@ -1,0 +1,190 @@
+"""Who writes the memory: checkpoints, the teacher, a model behind an endpoint, or nobody."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from memory_env import DataError, MemoryState, Network, ObservationLimits, PromptTemplate, observe, parse_completion, step
+from memory_env.query.endpoint_client import EndpointClient
+from writer_rl.config import EvaluationConfig, ROOT, resolve
+from writer_rl.data import taught
+from writer_rl.evaluation.memories import Completion
+
+TEACHER, NOBODY, ENDPOINT = "teacher", "none", "endpoint:"
+NETWORKS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSpec:
+    """A row of the table: a name and one source per training seed.
+
+    A source is a checkpoint folder, "teacher", "none" (nothing is derived: the lower reference) or "endpoint:MODEL".
+    Example: WriterSpec.parse("RL=runs/a/final,runs/b/final") -> WriterSpec("RL", ("runs/a/final", "runs/b/final")).
+    """
+
+    name: str
+    sources: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> WriterSpec:
+        name, equals, rest = text.partition("=")
+        if not equals:
+            name, rest = (Path(text).name or text, text)
+        sources = tuple(part.strip() for part in rest.split(",") if part.strip())
+        if not name.strip() or not sources:
+            raise DataError(f"--writer {text}: expected NAME=PATH[,PATH2,...], 'teacher', 'none' or NAME=endpoint:MODEL")
+        if len(sources) > 1 and any(source in (TEACHER, NOBODY) for source in sources):
+            raise DataError(f"--writer {text}: 'teacher' and 'none' have no seeds; give each a row of its own")
+        return cls(name.strip(), sources)
+
+
+class Writer(Protocol):
+    """`identity` names everything that determines the outputs."""
+
+    @property
+    def identity(self) -> str: ...
+
+    def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
+        """Calls `done` for every network as soon as it is written."""
+        ...
+
+
+def open_writer(source: str, config: EvaluationConfig, client: Callable[[str], EndpointClient]) -> Writer:
+    """The Writer of a source; `client(model)` makes an endpoint client. Nothing is loaded before it writes."""
+    if source == TEACHER:
+        return TeacherWriter(config)
+    if source == NOBODY:
+        return NobodyWriter()
+    if source.startswith(ENDPOINT):
+        return EndpointWriter(client(source.removeprefix(ENDPOINT)), config)
+    return CheckpointWriter(checkpoint_folder(source), config)
+
+
+def checkpoint_folder(source: str) -> Path:
+    """The folder with config.json and weights that a path means: itself, or its newest exported or saved model."""
+    path = resolve(source)
+    candidates = [path, path / "model", path / "policy", *_newest(path / "checkpoints")]
+    for candidate in candidates:
+        if (candidate / "config.json").is_file():
+            return candidate
+        if (candidate / "model" / "config.json").is_file():
+            return candidate / "model"
+    raise DataError(f"--writer {source}: no model there (no config.json); name a checkpoint or an exported folder")
+
+
+def _newest(folder: Path) -> list[Path]:
+    inside = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    return sorted(inside, key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
+
+
+class TeacherWriter:
+    """The teacher's actions, replayed: the upper reference."""
+
+    def __init__(self, config: EvaluationConfig):
+        self._config = config
+        self.identity = TEACHER
+
+    def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
+        for known in taught(networks, self._config.data):
+            done(known.network, [Completion(_output(actions)) for actions in known.teacher.actions])
+
+
+class NobodyWriter:
+    """NOOP everywhere: System 2 stays empty."""
+
+    identity = NOBODY
+
+    def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
+        for network in networks:
+            done(network, [Completion(_output([{"action": "NOOP"}])) for _ in network.segments()])
+
+
+class EndpointWriter:
+    """A model behind an OpenAI-compatible endpoint, with the Writer's own prompt file; greedy."""
+
+    def __init__(self, client: EndpointClient, config: EvaluationConfig):
+        self._client, self._config = client, config
+        self._prompt = PromptTemplate.load(prompt_path(config))
+        self._limits = ObservationLimits(config.data.heads_per_owner, config.data.max_chars)
+        self.identity = f"endpoint:{client.settings.model}:{self._prompt.sha256}"
+
+    def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
+        for network in networks:
+            state, completions = MemoryState.empty(), []
+            for segment in network.segments(self._config.data.window):
+                messages = self._prompt.render(observe(state, segment, self._limits))
+                text = self._client.complete("write", messages, _accept, f"{network.network_id}, position {segment.position}")
+                completions.append(Completion(text))
+                state, _ = step(state, segment, text, strict=self._config.data.strict)
+            done(network, completions)
+
+
+class CheckpointWriter:
+    """A trained model, decoded greedily by the configured engine."""
+
+    def __init__(self, folder: Path, config: EvaluationConfig):
+        self._folder, self._config = folder, config
+        self.identity = _checkpoint_identity(folder, config)
+
+    def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
+        from rollout.sampler import write_memories
+        from writer_rl.evaluation.engines import open_engine
+
+        engine, prompt = open_engine(self._folder, self._config)
+        try:
+            for batch in _batches(networks, NETWORKS_AT_ONCE):
+                written = write_memories(
+                    batch,
+                    engine,
+                    prompt,
+                    self._config.rollout.max_new_tokens,
+                    window=self._config.data.window,
+                    strict=self._config.data.strict,
+                )
+                for network in batch:
+                    steps = written[network.network_id].steps
+                    done(network, [Completion(made.text, made.finish_reason == "length") for made in steps])
+        finally:
+            engine.close()
+
+
+def prompt_path(config: EvaluationConfig) -> Path:
+    """The Writer's prompt file of a configuration."""
+    return resolve(config.data.prompt) if config.data.prompt else ROOT / "configs" / "prompts" / "writer.jinja"
+
+
+def _accept(body: dict[str, Any]) -> str:
+    text = json.dumps(body, ensure_ascii=False)
+    if not parse_completion(text).valid:
+        raise ValueError("the response has no list `actions`")
+    return text
+
+
+def _output(actions: Sequence[Any]) -> str:
+    return json.dumps({"actions": list(actions)}, ensure_ascii=False, separators=(",", ":"))
+
+
+def _checkpoint_identity(folder: Path, config: EvaluationConfig) -> str:
+    """Hash over the model's files and the settings that shape its outputs (not over its path)."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.iterdir()):
+        if file.suffix in (".json", ".safetensors", ".bin", ".jinja", ".model"):
+            digest.update(file.name.encode())
+            with file.open("rb") as content:
+                digest.update(hashlib.file_digest(content, "sha256").digest())
+    settings = [
+        config.data.window, config.data.heads_per_owner, config.data.max_chars, config.data.strict,
+        config.rollout.max_new_tokens, config.model.dtype, PromptTemplate.load(prompt_path(config)).sha256,
+    ]  # fmt: skip
+    digest.update(json.dumps(settings).encode())
+    return digest.hexdigest()
+
+
+def _batches(networks: Sequence[Network], size: int) -> Iterator[Sequence[Network]]:
+    for start in range(0, len(networks), size):
+        yield networks[start : start + size]
