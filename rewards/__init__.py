@@ -1,6 +1,7 @@
 """What a memory state is worth: the local rewards of the paper's Appendix E and the terminal question gain."""
 
 from rewards.chain import chain_reward
+from rewards.qa_gain import QAFailure, QAGain, QAGroup, qa_gain, select_questions
 from rewards.scorer import Scorer
 from rewards.similarity import text_similarity
 from rewards.speaker import SpeakerMatch, speaker_levenshtein
@@ -9,12 +10,17 @@ from rewards.tokens import unseen_text_share
 from rewards.weights import RewardWeights
 
 __all__ = [
+    "QAFailure",
+    "QAGain",
+    "QAGroup",
     "RewardWeights",
     "Scorer",
     "SpeakerMatch",
     "StepReward",
     "chain_reward",
+    "qa_gain",
     "score_step",
+    "select_questions",
     "speaker_levenshtein",
     "text_similarity",
     "unseen_text_share",
