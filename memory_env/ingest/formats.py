@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ from memory_env.ingest import (
     whatsapp,
 )
 from memory_env.ingest.chat import Chat, ReadOptions
-from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES, to_network
+from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES, slug, to_network
 from memory_env.ingest.sources import Folder, decode, read_bytes, read_chat_json
 from memory_env.network import Network
 
@@ -82,8 +81,21 @@ def read_networks(
     most: int = MOST_MESSAGES,
 ) -> list[Network]:
     """What a path holds as networks; a chat is cut into sessions (`gap_hours` of silence, or `most` messages)."""
-    source = read_source(path, format, options)
-    return source.networks + [to_network(chat, gap_hours, most) for chat in source.chats if chat.messages]
+    return as_networks(read_source(path, format, options), gap_hours, most)
+
+
+def as_networks(source: Source, gap_hours: float = GAP_HOURS, most: int = MOST_MESSAGES) -> list[Network]:
+    """The networks of a source, its chats cut into sessions; chats whose names make the same id are numbered."""
+    networks, taken = list(source.networks), {network.network_id for network in source.networks}
+    for chat in source.chats:
+        if chat.messages:
+            name = base = slug(chat.name)
+            number = 2
+            while name in taken:
+                name, number = f"{base}_{number}", number + 1
+            taken.add(name)
+            networks.append(to_network(chat, gap_hours, most, name))
+    return networks
 
 
 def recognise(path: str | Path) -> str:
@@ -144,8 +156,3 @@ def _speakermem_or_fail(document: object, path: Path) -> str:
 
 def _channels(chat: Chat) -> Sequence[str]:
     return {message.channel for message in chat.messages}
-
-
-def to_json(network: Network) -> str:
-    """A network in the native file format, one line."""
-    return json.dumps(network.to_dict(), ensure_ascii=False)

@@ -74,8 +74,7 @@ def _network(file: Path, domain: str, questions: list[dict[str, Any]]) -> Networ
         "scenario": f"[groupmembench:{domain}]",
         "speakers": list(dict.fromkeys(message.speaker for _, _, session in sessions for message in session)),
         "sessions": [
-            _session(number, channel, session, network_id, extras)
-            for number, (_, channel, session) in enumerate(sessions, 1)
+            _session(number, channel, session, network_id, extras) for number, (_, channel, session) in enumerate(sessions, 1)
         ],
         "qa_pairs": questions,
         "meta": {"network_id": network_id, "source": "GroupMemBench", "domain": domain},

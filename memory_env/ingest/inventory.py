@@ -53,10 +53,7 @@ class Inventory:
             rows.append(_total(part, [line for line in self.lines if line.part == part]))
         width = max(len(row[0]) for row in (header, *rows))
         parts = max(len(row[1]) for row in (header, *rows))
-        lines = [
-            f"{row[0]:<{width}}  {row[1]:<{parts}}" + "".join(f"{cell:>10}" for cell in row[2:])
-            for row in (header, *rows)
-        ]
+        lines = [f"{row[0]:<{width}}  {row[1]:<{parts}}" + "".join(f"{cell:>10}" for cell in row[2:]) for row in (header, *rows)]
         counts: Counter[str] = Counter()
         for line in self.lines:
             counts.update(line.counts)
@@ -133,9 +130,7 @@ def _network_warnings(network: Network, teacher: TeacherTrajectory | None, unsee
     found += _disorder(network)
     texts = [message.content for message in network.messages]
     if unseen_share is not None and (share := unseen_share(texts)) > UNSEEN_SHARE:
-        found.append(
-            f"{name}: the reward's tokenizer can't see {share:.0%} of the letters; use reward.tokenizer: unicode"
-        )
+        found.append(f"{name}: the reward's tokenizer can't see {share:.0%} of the letters; use reward.tokenizer: unicode")
     if teacher is not None:
         written = [record.content for record in teacher.states[-1].derived()] if teacher.states else []
         if unseen_share is not None and (share := unseen_share(written)) > UNSEEN_SHARE:
@@ -144,9 +139,7 @@ def _network_warnings(network: Network, teacher: TeacherTrajectory | None, unsee
             )
         spoken, taught = guess_language(texts), guess_language(written)
         if spoken and taught and spoken != taught:
-            found.append(
-                f"{name}: the chat seems to be {spoken}, the teacher writes {taught}; text rewards will be low"
-            )
+            found.append(f"{name}: the chat seems to be {spoken}, the teacher writes {taught}; text rewards will be low")
     return found
 
 
@@ -163,9 +156,7 @@ def _disorder(network: Network) -> list[str]:
             before = before if now is None else now
     found = []
     if backwards:
-        found.append(
-            f"{network.network_id}: {backwards} messages are earlier than the one before, the first is {first}"
-        )
+        found.append(f"{network.network_id}: {backwards} messages are earlier than the one before, the first is {first}")
     if unread:
         found.append(f"{network.network_id}: {unread} times are not ISO 8601")
     return found

@@ -44,9 +44,7 @@ def guess_language(texts: Iterable[str]) -> str:
     script, count = max(scripts.items(), key=lambda item: item[1])
     if script and count > 0.5 * letters:
         return script
-    scores = sorted(
-        ((sum(words[word] for word in common), language) for language, common in _WORDS.items()), reverse=True
-    )
+    scores = sorted(((sum(words[word] for word in common), language) for language, common in _WORDS.items()), reverse=True)
     (best, language), (second, _) = scores[:2]
     return language if best >= LEAST_WORDS and best >= LEAST_LEAD * second else ""
 

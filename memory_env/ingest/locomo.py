@@ -45,9 +45,7 @@ def _network(fields: Item, name: str) -> Network:
         conversation = Item.of(fields.get("conversation", dict), fields.where, fields.at("conversation"))
     numbers = sorted(int(match[1]) for key in conversation.value if (match := _SESSION.fullmatch(key)))
     network_id = f"locomo_{name}"
-    sessions = [
-        _session(conversation, number, network_id) for number in numbers if conversation.get(f"session_{number}", list)
-    ]
+    sessions = [_session(conversation, number, network_id) for number in numbers if conversation.get(f"session_{number}", list)]
     speakers = [conversation.text("speaker_a"), conversation.text("speaker_b")]
     return Network.from_dict(
         {

@@ -40,9 +40,7 @@ def hub_rows(dataset: str, table: str) -> Iterator[Item]:
     try:
         import datasets
     except ImportError:
-        raise DataError(
-            f"{dataset}: reading from the Hugging Face Hub needs the package datasets; make setup"
-        ) from None
+        raise DataError(f"{dataset}: reading from the Hugging Face Hub needs the package datasets; make setup") from None
     try:
         splits = datasets.load_dataset(dataset, table)
     except Exception as error:  # the Hub's failures have no common type: offline, missing, gated, malformed

@@ -15,9 +15,7 @@ GAP_HOURS = 6.0
 MOST_MESSAGES = 50
 
 
-def cut(
-    messages: Sequence[ChatMessage], gap_hours: float = GAP_HOURS, most: int = MOST_MESSAGES
-) -> list[list[ChatMessage]]:
+def cut(messages: Sequence[ChatMessage], gap_hours: float = GAP_HOURS, most: int = MOST_MESSAGES) -> list[list[ChatMessage]]:
     """`messages` as sessions: a silence of `gap_hours` ends one, and so do `most` messages."""
     sessions: list[list[ChatMessage]] = []
     before: float | None = None
@@ -53,12 +51,12 @@ def slug(name: str) -> str:
     return re.sub(r"\W+", "_", name).strip("_").lower() or "chat"
 
 
-def to_network(chat: Chat, gap_hours: float = GAP_HOURS, most: int = MOST_MESSAGES) -> Network:
-    """A chat as a network without questions. DataError for a chat without messages.
+def to_network(chat: Chat, gap_hours: float = GAP_HOURS, most: int = MOST_MESSAGES, network_id: str = "") -> Network:
+    """A chat as a network without questions, called `network_id`, else after the chat. DataError without messages.
 
     What the reader counted and assumed is in `meta.ingest`; a former name of a member in `meta.former_names`.
     """
-    network_id = slug(chat.name)
+    network_id = network_id or slug(chat.name)
     sessions = []
     for number, messages in enumerate(cut(without_repeats(chat), gap_hours, most), 1):
         session_id = f"{network_id}_s{number:04d}"

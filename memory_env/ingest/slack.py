@@ -92,15 +92,7 @@ def _message(item: Item, chat: Chat, users: _Users, options: ReadOptions) -> Cha
     subtype = item.text("subtype", "")
     if item.text("type", "message") != "message" or subtype not in _SPOKEN:
         deleted = subtype in ("tombstone", "message_deleted")
-        kind = (
-            "joins"
-            if subtype in _JOINS
-            else "leaves"
-            if subtype in _LEAVES
-            else "deleted"
-            if deleted
-            else "system messages"
-        )
+        kind = "joins" if subtype in _JOINS else "leaves" if subtype in _LEAVES else "deleted" if deleted else "system messages"
         chat.tally[kind] += 1
         return None
     identity = item.text("user", "") or item.text("bot_id", "")

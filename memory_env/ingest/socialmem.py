@@ -66,9 +66,7 @@ def split(networks: list[Network]) -> tuple[list[Network], list[Network]]:
     by_id = {network.network_id: network for network in networks}
     missing = [network_id for network_id in (*TRAIN, *HELDOUT) if network_id not in by_id]
     if missing:
-        raise DataError(
-            f"SocialMemBench: {missing[0]} of the paper's split is not among the {len(by_id)} networks read"
-        )
+        raise DataError(f"SocialMemBench: {missing[0]} of the paper's split is not among the {len(by_id)} networks read")
     train, heldout = [by_id[network_id] for network_id in TRAIN], [by_id[network_id] for network_id in HELDOUT]
     found = sum(len(network.questions) for network in train)
     if found != TRAIN_QUESTIONS:
@@ -76,9 +74,7 @@ def split(networks: list[Network]) -> tuple[list[Network], list[Network]]:
     for network in heldout:
         wanted = HELDOUT[network.network_id]
         if len(network.questions) != wanted:
-            raise DataError(
-                f"SocialMemBench: {network.network_id} has {len(network.questions)} questions, the paper's {wanted}"
-            )
+            raise DataError(f"SocialMemBench: {network.network_id} has {len(network.questions)} questions, the paper's {wanted}")
     return train, heldout
 
 
@@ -108,9 +104,7 @@ def _network(network_id: str, rows: list[Item], questions: list[Item], scenario:
         "schema": "socialmembench/1",
         "scenario": f"[socialmembench:{network_id}] {scenario}".strip(),
         "speakers": list(dict.fromkeys(row.text("speaker_display_name") for row in rows)),
-        "sessions": [
-            _session(number, session_id, turns) for number, (session_id, turns) in enumerate(_in_time(sessions), 1)
-        ],
+        "sessions": [_session(number, session_id, turns) for number, (session_id, turns) in enumerate(_in_time(sessions), 1)],
         "qa_pairs": [_question(row) for row in questions],
         "meta": {"network_id": network_id, "source": "SocialMemBench"},
     }

@@ -113,9 +113,7 @@ class Folder:
         except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
             raise DataError(f"{where}: cannot be unpacked ({error}); export the chat again") from None
         if len(data) > limit:
-            raise DataError(
-                f"{where}: unpacks to over {limit // 1024**2} MiB; unpack the archive by hand if you trust it"
-            )
+            raise DataError(f"{where}: unpacks to over {limit // 1024**2} MiB; unpack the archive by hand if you trust it")
         return decode(data, where).replace("\r\n", "\n").replace("\r", "\n")
 
     def json(self, name: str) -> Any:

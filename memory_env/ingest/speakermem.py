@@ -12,9 +12,7 @@ from memory_env.network import Network
 
 def recognises(document: Any) -> bool:
     """Whether a JSON document is a native network, a trajectory, or a teacher's final state."""
-    return isinstance(document, dict) and (
-        "sessions" in document or "transitions" in document or "final_state" in document
-    )
+    return isinstance(document, dict) and ("sessions" in document or "transitions" in document or "final_state" in document)
 
 
 def read(path: str | Path) -> tuple[list[Network], list[Path]]:

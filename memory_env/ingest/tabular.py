@@ -75,9 +75,7 @@ def _time(text: str, order: str, place: str) -> str:
         numeric = parse_numeric(text)
         return parse_time(text) if numeric is None else numeric.iso(order)
     except TimeError as error:
-        raise DataError(
-            f"{place}: the time {text!r} can't be read ({error}); write ISO 8601, or use --date-order"
-        ) from None
+        raise DataError(f"{place}: the time {text!r} can't be read ({error}); write ISO 8601, or use --date-order") from None
 
 
 def _columns(available: list[str], options: ReadOptions, where: str) -> dict[str, str]:
@@ -95,9 +93,7 @@ def _columns(available: list[str], options: ReadOptions, where: str) -> dict[str
         if theirs is not None:
             chosen[ours] = theirs
         elif ours in REQUIRED:
-            raise DataError(
-                f"{where}: has no column for {ours}; it has {', '.join(available)}: name one, --column {ours}=NAME"
-            )
+            raise DataError(f"{where}: has no column for {ours}; it has {', '.join(available)}: name one, --column {ours}=NAME")
     return chosen
 
 
@@ -116,9 +112,7 @@ def _csv(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, str]
                 continue
             if not names:
                 names = [cell.strip() for cell in cells]
-                columns = {
-                    ours: names.index(theirs) for ours, theirs in _columns(names, options, f"{path}: line 1").items()
-                }
+                columns = {ours: names.index(theirs) for ours, theirs in _columns(names, options, f"{path}: line 1").items()}
                 continue
             if len(cells) != len(names):
                 raise DataError(

@@ -95,9 +95,7 @@ def _text(item: Item) -> str:
         return value
     if not isinstance(value, list):
         raise item.error("text", "must be a string or a list")
-    parts = [
-        part if isinstance(part, str) else part.get("text", "") if isinstance(part, dict) else "" for part in value
-    ]
+    parts = [part if isinstance(part, str) else part.get("text", "") if isinstance(part, dict) else "" for part in value]
     return "".join(part for part in parts if isinstance(part, str))
 
 

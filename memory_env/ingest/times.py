@@ -54,9 +54,7 @@ def parse_numeric(text: str) -> NumericTime | None:
     hour, half = int(match["hour"]), (match["half"] or "")[:1].lower()
     if half:
         hour = hour % 12 + (12 if half == "p" else 0)
-    return NumericTime(
-        int(match["a"]), int(match["b"]), int(match["c"]), hour, int(match["minute"]), int(match["second"] or 0)
-    )
+    return NumericTime(int(match["a"]), int(match["b"]), int(match["c"]), hour, int(match["minute"]), int(match["second"] or 0))
 
 
 def settle_order(times: Sequence[NumericTime], wanted: str, where: str) -> tuple[str, str]:
@@ -71,9 +69,7 @@ def settle_order(times: Sequence[NumericTime], wanted: str, where: str) -> tuple
         return "ymd", ""
     day_first, month_first = any(time.a > 12 for time in times), any(time.b > 12 for time in times)
     if day_first and month_first:
-        raise DataError(
-            f"{where}: some dates are only possible as day/month and some only as month/day; is this one export?"
-        )
+        raise DataError(f"{where}: some dates are only possible as day/month and some only as month/day; is this one export?")
     if day_first or month_first:
         return ("dmy" if day_first else "mdy"), ""
     backwards = {order: _backwards(times, order) for order in ("dmy", "mdy")}
@@ -81,9 +77,7 @@ def settle_order(times: Sequence[NumericTime], wanted: str, where: str) -> tuple
         return min(backwards, key=backwards.get), ""
     order = "dmy"
     if times and any(time.a != time.b for time in times):
-        return order, (
-            "the dates could be day/month or month/day: assumed day/month; --date-order mdy reads them the other way"
-        )
+        return order, ("the dates could be day/month or month/day: assumed day/month; --date-order mdy reads them the other way")
     return order, ""
 
 

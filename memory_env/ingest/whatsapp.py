@@ -71,9 +71,7 @@ def parse(text: str, where: str, name: str, options: ReadOptions) -> Chat:
             ts = time.iso(order)
         except TimeError as error:
             shown = f"{time.a}/{time.b}/{time.c}"
-            raise DataError(
-                f"{where}: line {number}: {shown} is no date as {order} ({error}); try --date-order"
-            ) from None
+            raise DataError(f"{where}: line {number}: {shown} is no date as {order} ({error}); try --date-order") from None
         _add(chat, ts, body.rstrip("\n"))
     return chat
 
