@@ -6,7 +6,7 @@ stop: normalising returns per position is biased as soon as the policy decides w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,7 @@ def sample_groups(
     window: int | None = None,
     strict: bool = False,
     provenance: Any = None,
+    members: Mapping[str, Sequence[int]] | None = None,
     on_position: Callable[[Progress], None] | None = None,
 ) -> dict[str, list[Trajectory]]:
     """Write the memory of each network ``group_size`` times from an empty state.
@@ -63,10 +64,13 @@ def sample_groups(
         run_seed, visit: see `rollout.seeds.request_seed`; the policy version comes from the engine.
         window: messages per segment, or None for one segment per session.
         strict, provenance: passed to `memory_env.step`.
+        members: of each network, which of its ``group_size`` trajectories to write here (other ranks write the others); a
+            trajectory is the same wherever it is written. None: all.
         on_position: called after each position.
 
     Returns:
-        ``group_size`` trajectories per network id; every trajectory of a network has the network's T steps.
+        ``group_size`` trajectories per network id (or its ``members``); every trajectory of a network has the network's T
+        steps.
 
     Raises ValueError for two networks with one id or ``group_size`` < 1, and what the prompt and the engine raise.
     """
@@ -80,7 +84,7 @@ def sample_groups(
         _Writing(network.network_id, index, segments)
         for network in networks
         for segments in (network.segments(window),)
-        for index in range(group_size)
+        for index in (range(group_size) if members is None else members[network.network_id])
     ]
     positions = max((len(writing.segments) for writing in writings), default=0)
     for position in range(positions):
