@@ -108,8 +108,10 @@ class QASection(Section):
 
 
 class RewardSection(Section):
-    """What a step is worth (Eq. 9); the paper's weights are part of the reward's definition, not settings."""
+    """What a step is worth (Eq. 9)."""
 
+    weights: dict[str, float] = {}
+    """Weights and thresholds other than the paper's, by their names in rewards/weights.py, e.g. {qa: 0.0}."""
     tokenizer: Literal["paper", "unicode"] = "paper"
     """paper: [a-z0-9]+ and CJK characters; unicode: letters and digits of every script."""
     qa: QASection = QASection()
@@ -129,6 +131,34 @@ class EvaluationSection(Section):
     """What makes a checkpoint the best one: a key of the evaluation during training."""
     networks: Literal["heldout", "validation", "train"] = "heldout"
     """Which networks `launch/evaluate.py` uses."""
+    s1_recall: PositiveInt = 40
+    """Verbatim messages recalled before selection."""
+    s1_k: PositiveInt = 10
+    """Verbatim messages per question."""
+    s2_k: PositiveInt = 2
+    """Derived records per row."""
+    source_k: NonNegativeInt = 1
+    """Records per row that the person said about others."""
+    ask: bool = False
+    """One supplementary search where the messages are not enough (Sufficiency/ASK)."""
+    retrieval: Literal["lexical", "dense"] = "lexical"
+    """lexical: BM25 and term overlap; dense: all-MiniLM-L6-v2 (the extra `embed`)."""
+    query: Literal["rules", "openai"] = "rules"
+    """Who projects, selects and checks sufficiency: deterministic rules, or the endpoint."""
+    backend: Literal["offline", "openai"] = "offline"
+    """Who answers and judges: a deterministic offline backend, or an OpenAI-compatible endpoint."""
+    model: str | None = None
+    """The endpoint's model for queries and answers."""
+    judge_model: str | None = None
+    """The endpoint's model for judging; null: `model`."""
+    base_url: str | None = None
+    """The endpoint; null: the OPENAI_BASE_URL variable. The key comes from OPENAI_API_KEY alone."""
+    concurrency: PositiveInt = 8
+    """Requests in flight at once."""
+    deadline_s: PositiveFloat = 300.0
+    """Seconds for one question, retries included."""
+    max_failure_rate: float = Field(default=0.2, ge=0, le=1)
+    """Stop (resumable) as soon as a larger share of the questions could not be judged."""
 
 
 class TrackingSection(Section):

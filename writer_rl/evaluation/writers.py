@@ -59,7 +59,7 @@ def open_writer(source: str, config: EvaluationConfig, client: Callable[[str], E
     if source == TEACHER:
         return TeacherWriter(config)
     if source == NOBODY:
-        return NobodyWriter()
+        return NobodyWriter(config)
     if source.startswith(ENDPOINT):
         return EndpointWriter(client(source.removeprefix(ENDPOINT)), config)
     return CheckpointWriter(checkpoint_folder(source), config)
@@ -99,9 +99,12 @@ class NobodyWriter:
 
     identity = NOBODY
 
+    def __init__(self, config: EvaluationConfig):
+        self._window = config.data.window
+
     def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
         for network in networks:
-            done(network, [Completion(_output([{"action": "NOOP"}])) for _ in network.segments()])
+            done(network, [Completion(_output([{"action": "NOOP"}])) for _ in network.segments(self._window)])
 
 
 class EndpointWriter:
