@@ -100,17 +100,17 @@ class MemoryState:
         """The record of either track with this id."""
         return self._records.get(entry_id)
 
-    def derived(self) -> tuple[Record, ...]:
-        """System 2, superseded records included, in creation order."""
-        return tuple(self._records[self._derived[index]] for index in range(len(self._derived)))
+    def derived(self, since: int = 0) -> tuple[Record, ...]:
+        """System 2, superseded records included, in creation order; `since` skips that many."""
+        return tuple(self._records[self._derived[index]] for index in range(since, len(self._derived)))
 
-    def verbatim(self) -> tuple[Record, ...]:
-        """System 1, in creation order."""
-        return tuple(self._records[self._verbatim[index]] for index in range(len(self._verbatim)))
+    def verbatim(self, since: int = 0) -> tuple[Record, ...]:
+        """System 1, in creation order; `since` skips that many."""
+        return tuple(self._records[self._verbatim[index]] for index in range(since, len(self._verbatim)))
 
-    def edges(self) -> tuple[Edge, ...]:
-        """UPDATE edges, in creation order of `new`."""
-        return tuple(self._edges[index] for index in range(len(self._edges)))
+    def edges(self, since: int = 0) -> tuple[Edge, ...]:
+        """UPDATE edges, in creation order of `new`; `since` skips that many."""
+        return tuple(self._edges[index] for index in range(since, len(self._edges)))
 
     def heads(self, owner: str | None = None) -> tuple[Record, ...]:
         """Current derived records of one owner (or of all), in creation order; costs what it returns."""

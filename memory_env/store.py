@@ -1,0 +1,307 @@
+"""One memory in one SQLite file: both tracks, append-only, whole segments only, safe against a crash at any moment.
+
+A segment (its messages, the Writer's output on it, the records and edges that came of it) is one transaction. Nothing is
+ever changed or deleted; whether a record is superseded follows from the edges. See docs/data.md for the tables.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memory_env.datafile import DataError
+from memory_env.ingest.chat import ChatMessage
+from memory_env.ingest.times import instant
+from memory_env.network import Segment
+from memory_env.records import VERBATIM_CONFIDENCE, VERBATIM_LAYER, VERBATIM_UTYPE, Edge, Record
+from memory_env.state import MemoryState
+from memory_env.step import Report
+
+FORMAT = "1"
+_APPLICATION = 0x57524D45  # "WRME"
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE segments (
+    position INTEGER PRIMARY KEY, session TEXT NOT NULL, ts TEXT NOT NULL, ends REAL, writer TEXT NOT NULL,
+    completion TEXT NOT NULL, report TEXT NOT NULL);
+CREATE TABLE members (name TEXT PRIMARY KEY, speaker TEXT NOT NULL, speaker_id TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE messages (
+    place INTEGER PRIMARY KEY, position INTEGER NOT NULL, entry_id TEXT NOT NULL UNIQUE, session TEXT NOT NULL,
+    turn INTEGER NOT NULL, speaker TEXT NOT NULL, ts TEXT NOT NULL, at REAL, content TEXT NOT NULL,
+    message_id TEXT NOT NULL, reply_to TEXT NOT NULL, channel TEXT NOT NULL, key BLOB NOT NULL UNIQUE);
+CREATE TABLE records (
+    place INTEGER PRIMARY KEY, position INTEGER NOT NULL, entry_id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL,
+    source TEXT NOT NULL, layer TEXT NOT NULL, utype TEXT NOT NULL, content TEXT NOT NULL, confidence REAL NOT NULL,
+    from_ids TEXT NOT NULL, links TEXT NOT NULL);
+CREATE TABLE edges (place INTEGER PRIMARY KEY, position INTEGER NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL);
+CREATE INDEX messages_by_channel ON messages (channel, place);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A segment of new messages: as the environment reads it, as the export told it, and the messages' keys."""
+
+    segment: Segment
+    sources: tuple[ChatMessage, ...]
+    keys: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of an arrived segment: the Writer's output and the records of both tracks that came of it.
+
+    Example:
+        Written(arrived, "none", '{"actions":[{"action":"NOOP"}]}', report, messages, records=(), edges=())
+    """
+
+    arrived: Arrived
+    writer: str
+    completion: str
+    report: Report
+    messages: tuple[Record, ...]
+    records: tuple[Record, ...]
+    edges: tuple[Edge, ...]
+
+
+class MemoryStore:
+    """The file. One process writes at a time; others may read.
+
+    Example:
+        with MemoryStore("family.db") as store:
+            state = store.state()
+    """
+
+    def __init__(self, path: str | Path, create: bool = True):
+        """Open or create. DataError for a file that is no memory, is of another format, or is being written."""
+        self.path = Path(path)
+        if not create and not self.path.is_file():
+            raise DataError(f"{self.path}: no such memory; launch/remember.py makes one")
+        try:
+            self._db = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
+            self._open()
+        except sqlite3.Error as error:
+            raise DataError(f"{self.path}: {_reason(error)}") from None
+
+    def _open(self) -> None:
+        found = self._db.execute("PRAGMA application_id").fetchone()[0]
+        tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and found != _APPLICATION:
+            raise DataError(f"{self.path}: is a database of another program; name a new file")
+        if not tables:
+            # WAL: a commit is one append, and a reader never waits. NORMAL: a power cut may lose the last commits, never parts.
+            self._db.executescript(
+                f"PRAGMA journal_mode=WAL; BEGIN IMMEDIATE; PRAGMA application_id={_APPLICATION};"
+                f"{_SCHEMA} INSERT INTO meta VALUES ('format', '{FORMAT}'); COMMIT;"
+            )
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        version = self.meta("format")
+        if version != FORMAT:
+            raise DataError(f"{self.path}: is of format {version}, this program knows {FORMAT}; use its release")
+
+    def close(self) -> None:
+        """Fold the log into the file and close it."""
+        try:
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error:
+            pass  # another process reads: it folds the log when it closes
+        self._db.close()
+
+    def __enter__(self) -> MemoryStore:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def meta(self, key: str) -> str:
+        """A setting of the memory; "" if it has none of that name."""
+        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else ""
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Note a setting."""
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def counts(self) -> dict[str, int]:
+        """Rows per table."""
+        tables = ("segments", "members", "messages", "records", "edges")
+        return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
+
+    def next_position(self) -> int:
+        """The writing position that comes next."""
+        return self._db.execute("SELECT coalesce(max(position), -1) + 1 FROM segments").fetchone()[0]
+
+    def members(self) -> list[tuple[str, str, str]]:
+        """(canonical name, name in the export, speaker id) of every member."""
+        return list(self._db.execute("SELECT name, speaker, speaker_id FROM members ORDER BY name"))
+
+    def unseen(self, messages: Sequence[ChatMessage]) -> list[tuple[ChatMessage, bytes]]:
+        """The messages that the memory does not hold, with their keys, in their order."""
+        keyed = list(zip(messages, message_keys(messages), strict=True))
+        fresh = []
+        for start in range(0, len(keyed), 500):
+            part = keyed[start : start + 500]
+            marks = ",".join("?" * len(part))
+            query = f"SELECT key FROM messages WHERE key IN ({marks})"
+            known = {row[0] for row in self._db.execute(query, [key for _, key in part])}
+            fresh += [(message, key) for message, key in part if key not in known]
+        return fresh
+
+    def last_message(self, channel: str) -> tuple[str, int, float | None] | None:
+        """(session, turn, seconds since 1970) of a channel's last message; None for a new channel."""
+        row = self._db.execute(
+            "SELECT session, turn, at FROM messages WHERE channel = ? ORDER BY place DESC LIMIT 1", (channel,)
+        ).fetchone()
+        return tuple(row) if row else None
+
+    def sessions(self) -> int:
+        """How many sessions the memory holds."""
+        return self._db.execute("SELECT count(DISTINCT session) FROM messages").fetchone()[0]
+
+    def append(self, segments: Iterable[Written]) -> None:
+        """Add segments in one transaction. DataError where the file can't take them; then it holds none of them."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                for written in segments:
+                    self._append(written)
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.IntegrityError:
+            raise DataError(f"{self.path}: another program wrote to it meanwhile; run again, it goes on from there") from None
+        except sqlite3.Error as error:
+            raise DataError(f"{self.path}: {_reason(error)}") from None
+
+    def _append(self, written: Written) -> None:
+        segment, position = written.arrived.segment, written.arrived.segment.position
+        times = [at for message in segment.messages if (at := instant(message.ts)) is not None]
+        report = json.dumps(written.report.to_dict(), ensure_ascii=False)
+        self._db.execute(
+            "INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (position, segment.session_id, segment.ts, max(times, default=None), written.writer, written.completion, report),
+        )
+        self._db.executemany(
+            "INSERT OR IGNORE INTO members VALUES (?, ?, ?)",
+            {
+                (message.speaker, source.speaker, source.speaker_id)
+                for message, source in zip(segment.messages, written.arrived.sources, strict=True)
+            },
+        )
+        self._db.executemany(
+            "INSERT INTO messages (position, entry_id, session, turn, speaker, ts, at, content, message_id, reply_to, channel, key)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    position, record.entry_id, record.session, record.turn, record.source, record.ts, instant(record.ts),
+                    record.content, source.message_id, source.reply_to, source.channel, key,
+                )
+                for record, source, key in zip(written.messages, written.arrived.sources, written.arrived.keys, strict=True)
+            ],
+        )  # fmt: skip
+        self._db.executemany(
+            "INSERT INTO records (position, entry_id, owner, source, layer, utype, content, confidence, from_ids, links)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    position, record.entry_id, record.owner, record.source, record.layer, record.utype, record.content,
+                    record.confidence, json.dumps(record.from_ids), json.dumps(record.links),
+                )
+                for record in written.records
+            ],
+        )  # fmt: skip
+        self._db.executemany(
+            "INSERT INTO edges (position, old, new) VALUES (?, ?, ?)",
+            [(position, edge.old, edge.new) for edge in written.edges],
+        )
+
+    def state(self, as_of: float | None = None) -> MemoryState:
+        """The memory, or the memory as it was at `as_of` (seconds since 1970).
+
+        As of a time: the messages sent until then, and what the Writer made of segments that had ended by then.
+        """
+        everything = as_of is None
+        until = float("inf") if everything else as_of
+        segments = {
+            position: (session, ts)
+            for position, session, ts, ends in self._db.execute("SELECT position, session, ts, ends FROM segments")
+            if everything or (ends is not None and ends <= until)
+        }
+        newer = {
+            old: new
+            for position, old, new in self._db.execute("SELECT position, old, new FROM edges ORDER BY place")
+            if position in segments
+        }
+        messages = [
+            Record(
+                row[1], row[5], row[4], row[4], VERBATIM_LAYER, VERBATIM_UTYPE, row[2], row[3], row[0], row[6],
+                confidence=VERBATIM_CONFIDENCE,
+            )
+            for row in self._db.execute(
+                "SELECT position, entry_id, session, turn, speaker, content, ts, at FROM messages ORDER BY place"
+            )
+            if row[0] in segments or (row[7] is not None and row[7] <= until)
+        ]  # fmt: skip
+        derived = [
+            Record(
+                entry_id=row[1], content=row[6], owner=row[2], source=row[3], layer=row[4], utype=row[5],
+                session=segments[row[0]][0], turn=0, turn_created=row[0], ts=segments[row[0]][1],
+                from_ids=tuple(json.loads(row[8])), links=tuple(json.loads(row[9])),
+                superseded_by=newer.get(row[1], ""), confidence=row[7],
+            )
+            for row in self._db.execute(
+                "SELECT position, entry_id, owner, source, layer, utype, content, confidence, from_ids, links"
+                " FROM records ORDER BY place"
+            )
+            if row[0] in segments
+        ]  # fmt: skip
+        return MemoryState.from_records([*messages, *derived], {record.source for record in messages})
+
+    def segments(self) -> Iterator[dict[str, Any]]:
+        """Every segment: position, session, ts, writer, completion, report."""
+        rows = self._db.execute("SELECT position, session, ts, writer, completion, report FROM segments ORDER BY position")
+        for position, session, ts, writer, completion, report in rows:
+            yield {
+                "position": position,
+                "session": session,
+                "ts": ts,
+                "writer": writer,
+                "completion": completion,
+                "report": json.loads(report),
+            }
+
+
+def message_keys(messages: Sequence[ChatMessage]) -> list[bytes]:
+    """What tells a message from every other, 16 bytes each: its id, else speaker, time and text with a running number.
+
+    The running number tells "ok" and "ok" of one speaker in one minute apart; it counts in the export's order.
+    """
+    seen: dict[tuple[str, ...], int] = {}
+    keys = []
+    for message in messages:
+        if message.message_id:
+            parts = ("id", message.channel, message.message_id)
+        else:
+            said = (message.channel, message.speaker_id or message.speaker, message.ts, message.content)
+            seen[said] = seen.get(said, 0) + 1
+            parts = ("said", *said, str(seen[said]))
+        joined = "".join(f"{len(part)}:{part}" for part in parts)
+        keys.append(hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=16).digest())
+    return keys
+
+
+def _reason(error: sqlite3.Error) -> str:
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return "another program is writing to it; wait for it and run again"
+    if "not a database" in text or "malformed" in text:
+        return f"is no memory, or a damaged one ({text}); name another file, or restore a copy"
+    if "unable to open" in text:
+        return "cannot be opened or made; does its folder exist, and may it be written?"
+    return text
