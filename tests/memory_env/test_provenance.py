@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_env.provenance import EmbeddingProvenance, lexical_provenance
+from memory_env.state import MemoryState
+from memory_env.step import step
+from memory_env.text import lexical_cosine
+from tests.memory_env.chats import add, segment
+
+SENTENCES = st.lists(st.sampled_from(["tea", "Tea", "pot", "my", "dog", "is", "很", "好", "Ünal", "2"]), max_size=7).map(" ".join)
+
+
+def test_the_most_similar_messages_support_a_record():
+    current = segment(0, "dogs are fine", "I moved to Leeds in May", "ok", "Leeds, in May?")
+    assert lexical_provenance(["Alice moved to Leeds in May"], current) == [(1, 3)]
+
+
+def test_at_most_three_and_none_below_a_quarter():
+    current = segment(0, "tea", "tea", "tea please", "tea")
+    assert lexical_provenance(["tea"], current) == [(0, 1, 3)]
+    # cosine exactly 1/4: one word of 16 in common with a single word
+    sixteen = " ".join(["tea", *(f"w{number}" for number in range(15))])
+    assert lexical_provenance([sixteen], segment(0, "tea")) == [(0,)]
+    assert lexical_provenance([sixteen + " w15"], segment(0, "tea")) == [()]
+    assert lexical_provenance(["", "!!", "coffee"], current) == [(), (), ()]
+
+
+@given(st.lists(SENTENCES, max_size=4), st.lists(SENTENCES, min_size=1, max_size=5))
+def test_it_is_the_cosine_of_word_counts(contents, texts):
+    for content, support in zip(contents, lexical_provenance(contents, segment(0, *texts)), strict=True):
+        cosines = [lexical_cosine(content, text) for text in texts]
+        assert all(cosines[index] >= 0.25 - 1e-12 for index in support) and len(support) <= 3
+        assert [cosines[index] for index in support] == sorted((cosines[index] for index in support), reverse=True)
+        left_out = [cosine for index, cosine in enumerate(cosines) if index not in support]
+        if len(support) < 3:
+            assert all(cosine < 0.25 for cosine in left_out)
+        else:
+            assert all(cosine <= cosines[support[-1]] + 1e-12 for cosine in left_out)
+
+
+class Embedder:
+    """Texts about tea point one way, all others another; counts what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, texts):
+        self.asked.append(list(texts))
+        return np.array([[2.0, 0.0] if "tea" in text else [0.0, 3.0] for text in texts])
+
+
+def test_an_embedder_is_used_where_it_is_given_and_sees_a_segment_once():
+    embed = Embedder()
+    provenance = EmbeddingProvenance(embed)
+    current = segment(0, "green tea", "a dog", "black tea")
+    for fork in range(8):
+        state, report = step(MemoryState.empty(), current, [add("tea for two"), add(f"cat {fork}")], provenance=provenance)
+        support = [[state.get(source).content for source in state.get(entry_id).from_ids] for entry_id in report.created_ids]
+        assert support == [["green tea", "black tea"], ["a dog"]]
+    assert embed.asked.count(["green tea", "a dog", "black tea"]) == 1
+    assert len(embed.asked) == 9
+
+
+def test_nothing_is_embedded_for_an_output_that_writes_nothing():
+    embed = Embedder()
+    for completion in ("garbage", '{"actions": [{"action": "NOOP"}]}', '{"actions": [{"action": "ADD"}]}'):
+        step(MemoryState.empty(), segment(0), completion, provenance=EmbeddingProvenance(embed))
+    assert embed.asked == []
+
+
+def test_a_zero_vector_supports_nothing_and_a_wrong_shape_is_named():
+    assert EmbeddingProvenance(lambda texts: np.zeros((len(texts), 4)))(["x"], segment(0, "y")) == [()]
+    with pytest.raises(ValueError, match="embedder returned shape"):
+        EmbeddingProvenance(lambda texts: np.zeros(4))(["x"], segment(0, "y"))
