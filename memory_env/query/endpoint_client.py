@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -106,8 +106,10 @@ class EndpointClient:
         with self._once(key):
             found = self._cache.get(key) if self._cache else None
             if found is not None:
-                self.ledger.add(stage, found["input_tokens"], found["output_tokens"], cached=True)
-                return accept(json.loads(found["text"]))
+                with suppress(ValueError):  # a response that an older version accepted is asked for anew
+                    value = accept(json.loads(found["text"]))
+                    self.ledger.add(stage, found["input_tokens"], found["output_tokens"], cached=True)
+                    return value
             value, response = self._ask(stage, messages, accept, question_id)
             if self._cache:
                 self._cache.put(key, response)

@@ -80,10 +80,12 @@ def search(
     selector: Selector,
     sufficiency: Sufficiency,
 ) -> tuple[Candidate, ...]:
-    """The final `s1_k` messages, best first. System 2 has no part in it."""
+    """The final `s1_k` messages, best first (all, in conversation order, with `s1_all`). System 2 has no part in it."""
     if not budgets.s1 or not budgets.s1_k:
         return ()
     scores = index.relevance(question)
+    if budgets.s1_all:
+        return tuple(Candidate(place, record, float(scores[place])) for place, record in enumerate(index.records))
     pool = {place: float(scores[place]) for place in best(scores, budgets.s1_recall) if scores[place] > 0}
     ranked = _select_and_expand(question, index, pool, budgets, selector)
     if budgets.ask:

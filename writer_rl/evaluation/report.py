@@ -1,0 +1,138 @@
+"""Rows and tables of an evaluation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from memory_env import DataError
+from writer_rl.evaluation.frozen import PARTS, require_equal
+
+SHARED_PARTS = tuple(part for part in PARTS if part != "budgets")
+
+
+def evaluation_document(total: int, frozen: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """evaluation.json (SPEC 7): `rows` are `scores.summary` with the key `writer` in front."""
+    return {"total": total, "frozen": dict(frozen), "rows": list(rows)}
+
+
+def variant_document(
+    total: int, frozen: Mapping[str, str], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """ablations.json, grid.json, baselines.json: rows differ in their budgets, which each names itself."""
+    return {"total": total, "frozen": {part: frozen[part] for part in ("questions", "judge")}, "rows": list(rows)}
+
+
+def merge(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """One document of several evaluation.json by path. Raises FrozenError where conditions differ, DataError for a row twice."""
+    merged: dict[str, Any] | None = None
+    for path, document in documents.items():
+        if merged is None:
+            merged = evaluation_document(document["total"], document["frozen"], document["rows"])
+            continue
+        require_equal(merged["frozen"], document["frozen"], path)
+        names = {row["writer"] for row in merged["rows"]}
+        twice = next((row["writer"] for row in document["rows"] if row["writer"] in names), None)
+        if twice is not None:
+            raise DataError(f"{path}: has a row {twice!r}, as another of the files; rename one")
+        merged["rows"] = [*merged["rows"], *document["rows"]]
+    if merged is None:
+        raise DataError("no evaluation to show")
+    return merged
+
+
+def read_evaluation(path: Path) -> dict[str, Any]:
+    """An evaluation.json; DataError if it is none."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise DataError(f"{path}: not JSON") from None
+    if not isinstance(document, dict) or not {"total", "frozen", "rows"} <= document.keys():
+        raise DataError(f"{path}: no evaluation.json (total, frozen, rows)")
+    return document
+
+
+def writer_table(document: Mapping[str, Any], reference: str = "teacher") -> str:
+    """Like the paper's Table 3: correct/total, accuracy as mean ± sample standard deviation, token-F1, MeanQ, MeanN, gap."""
+    rows = document["rows"]
+    best = next((row["accuracy_mean"] for row in rows if row["writer"] == reference), None)
+    header = ["Writer", "Correct/total", "Acc. (%)", "token-F1", "MeanQ", "MeanN [95 % CI]"]
+    header += [f"Gap to {reference}"] if best is not None else []
+    lines = []
+    for row in rows:
+        low, high = row["mean_n_ci95"]
+        cells = [
+            row["writer"],
+            f"{'/'.join(str(c) for c in row['correct'])} of {document['total']}",
+            spread(row["accuracy_mean"], row["accuracy_std"]),
+            f"{row['token_f1_mean']:.2f}",
+            f"{row['mean_q']:.3f}",
+            f"{row['mean_n']:.3f} [{low:.3f}, {high:.3f}]",
+        ]
+        if best is not None:
+            cells.append("-" if row["writer"] == reference else f"{row['accuracy_mean'] - best:+.2f} pp")
+        lines.append(cells)
+    return table(header, lines)
+
+
+def category_table(document: Mapping[str, Any]) -> str:
+    """Accuracy per category, Writers as rows."""
+    categories = sorted({category for row in document["rows"] for category in row["by_category"]})
+    totals = {c: next(row["by_category"][c]["total"] for row in document["rows"] if c in row["by_category"]) for c in categories}
+    header = ["Acc. (%)", *(f"{category} ({totals[category]})" for category in categories)]
+    lines = [
+        [row["writer"], *(f"{row['by_category'][category]['accuracy_mean']:.1f}" for category in categories)]
+        for row in document["rows"]
+    ]
+    return table(header, lines)
+
+
+def variant_table(document: Mapping[str, Any], first: str, full: str | None = None) -> str:
+    """Rows that differ in their budgets; with `full`, the difference of each row to it within the same Writer (Table 22)."""
+    header = [first, "Writer", "Correct/total", "Acc. (%)", "token-F1"] + ([f"vs. {full}"] if full else [])
+    reference = {row["writer"]: row["accuracy_mean"] for row in document["rows"] if row["variant"] == full}
+    lines = []
+    for row in document["rows"]:
+        cells = [
+            row["variant"],
+            row["writer"],
+            f"{'/'.join(str(c) for c in row['correct'])} of {document['total']}",
+            spread(row["accuracy_mean"], row["accuracy_std"]),
+            f"{row['token_f1_mean']:.2f}",
+        ]
+        if full:
+            cells.append(f"{row['accuracy_mean'] - reference[row['writer']]:+.2f}")
+        lines.append(cells)
+    return table(header, lines)
+
+
+def memory_table(metrics: Mapping[str, Mapping[str, float]]) -> str:
+    """Memory metrics per Writer (means over its seeds)."""
+    names = ["total", "valid", "mem", "phi", "chain", "question_score", "update_accuracy", "attribution_accuracy", "records"]
+    lines = [
+        [writer, *(f"{values[name]:.3f}" if name in values else "-" for name in names)] for writer, values in metrics.items()
+    ]
+    return table(["Memory", *(name.replace("_", " ") for name in names)], lines)
+
+
+def token_table(usage: Mapping[str, Mapping[str, float]]) -> str:
+    """Tokens like the paper's Tables 9-12."""
+    names = ("calls", "ingest_in", "ingest_out", "qa_input", "answer_out", "total", "per_question")
+    header = ["Tokens", "Calls/units", "Ingest in.", "Ingest out.", "QA input", "Answer out.", "Total", "Avg./question"]
+    return table(header, [[name, *(f"{row[each]:,.0f}" for each in names)] for name, row in usage.items()])
+
+
+def spread(mean: float, deviation: float | None) -> str:
+    return f"{mean:.2f}" if deviation is None else f"{mean:.2f} ± {deviation:.2f}"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Aligned text, the first column to the left."""
+    widths = [max(len(str(line[place])) for line in (header, *rows)) for place in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        return "  ".join(str(c).ljust(w) if not i else str(c).rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True)))
+
+    return "\n".join([line(header), "  ".join("-" * width for width in widths), *map(line, rows)])

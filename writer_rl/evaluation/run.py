@@ -1,0 +1,239 @@
+"""The whole evaluation: every Writer writes, every question is answered and judged, tables and files are made.
+
+Everything that is known is on the disk at once, so the same command continues an interrupted run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from tqdm import tqdm
+
+from memory_env import DataError, Network
+from memory_env.query.token_usage import table_row
+from writer_rl.config import EvaluationConfig
+from writer_rl.data import taught
+from writer_rl.evaluation import report
+from writer_rl.evaluation.answering import Examiner, Place, ResultFile
+from writer_rl.evaluation.frozen import frozen_hashes, require_equal
+from writer_rl.evaluation.memories import Memory, MemoryFile, replay
+from writer_rl.evaluation.plot import plot_grid
+from writer_rl.evaluation.scores import Result, summary
+from writer_rl.evaluation.setup import Setup, budgets_of, dense_available, networks_of, open_setup
+from writer_rl.evaluation.variants import MAIN, Variant, ablations, baselines, grid, main_variant
+from writer_rl.evaluation.writers import NOBODY, WriterSpec, open_writer
+from writer_rl.memory_metrics import memory_metrics
+
+FROZEN_FILE = "frozen.json"
+
+
+class Unjudged(RuntimeError):
+    """Some questions could not be judged: no table is made of the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to evaluate. `tables` of "ablations", "grid", "baselines"; `networks` overrides the configured ones by paths."""
+
+    writers: tuple[WriterSpec, ...]
+    tables: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """`documents` by file name (as written), and the tables as printed."""
+
+    documents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tables: list[str] = field(default_factory=list)
+
+
+def evaluate(config: EvaluationConfig, plan: Plan, output: Path) -> Outcome:
+    """Runs, or continues, an evaluation in `output`.
+
+    Files: evaluation.json (SPEC 7), questions.jsonl (every answer with its verdict), memories.jsonl (every output of every Writer),
+    memory.json (metrics against the teacher, where there is one), and ablations.json, grid.json with grid.png, baselines.json.
+
+    Raises FrozenError where `output` holds results under other conditions, DataError for bad input, TooManyFailures or Unjudged when
+    the backend fails (run again to continue), EndpointUnusable when it can't work at all.
+    """
+    names = [spec.name for spec in plan.writers]
+    if not names or len(set(names)) < len(names):
+        raise DataError("--writer: every row needs a name of its own" if names else "--writer: name at least one")
+    networks = networks_of(config, plan.networks)
+    output.mkdir(parents=True, exist_ok=True)
+    setup = open_setup(config, output)
+    budgets = budgets_of(config)
+    main = main_variant(budgets)
+    frozen = frozen_hashes(networks, setup.pipeline(main), setup.backend.answerer, setup.backend.judge)
+    _claim(output, frozen)
+    run = _Run(config, setup, networks, output)
+    outcome, total = Outcome(), sum(len(network.questions) for network in networks)
+
+    memories = {spec.name: run.memories(spec) for spec in plan.writers}
+    rows = [{"writer": name, **summary(run.results(main, name, memories[name]))} for name in names]
+    document = report.evaluation_document(total, frozen, rows)
+    outcome.documents["evaluation.json"] = document
+    outcome.tables += [report.writer_table(document), report.category_table(document)]
+    _write_json(output / "evaluation.json", document)
+
+    metrics = run.memory_metrics(memories)
+    if metrics:
+        outcome.documents["memory.json"] = metrics
+        outcome.tables.append(report.memory_table(metrics))
+        _write_json(output / "memory.json", metrics)
+    for name in plan.tables:
+        document, text = run.table(name, _variants(name, budgets), _of_table(name, memories), frozen, total)
+        outcome.documents[f"{name}.json"] = document
+        outcome.tables.append(text)
+        _write_json(output / f"{name}.json", document)
+    usage = setup.backend.ledger.stages()
+    if usage:
+        tokens = {"this call": table_row(usage, total)}
+        outcome.tables.append(report.token_table(tokens))
+        _write_json(output / "tokens.json", {"stages": {s: _usage(u) for s, u in usage.items()}, "table": tokens})
+    return outcome
+
+
+class _Run:
+    """One evaluation in progress."""
+
+    def __init__(self, config: EvaluationConfig, setup: Setup, networks: Sequence[Network], output: Path):
+        self._config, self._setup, self._networks = config, setup, networks
+        self._memory_file = MemoryFile(output / "memories.jsonl")
+        self._result_file = ResultFile(output / "questions.jsonl")
+        self._output = output
+        backend = setup.backend
+        self._examiner = Examiner(backend.answerer, backend.judge, backend.concurrency, config.evaluation.max_failure_rate)
+
+    def memories(self, spec: WriterSpec) -> list[list[Memory]]:
+        """The memories of each seed, in the networks' order; what is on file is replayed instead of written again."""
+        return [self._seed_memories(spec.name, seed, source) for seed, source in enumerate(spec.sources)]
+
+    def _seed_memories(self, name: str, seed: int, source: str) -> list[Memory]:
+        writer = open_writer(source, self._config, self._setup.client)
+        identity = writer.identity
+        written = {
+            network.network_id: found
+            for network in self._networks
+            if (found := self._memory_file.get(name, seed, identity, network)) is not None
+        }
+        todo = [network for network in self._networks if network.network_id not in written]
+        if todo:
+            with self._bar(len(todo), f"{name}, seed {seed}: writing", "network") as bar:
+
+                def done(network: Network, completions: list) -> None:
+                    self._memory_file.add(name, seed, identity, network, completions)
+                    written[network.network_id] = completions
+                    bar.update()
+
+                writer.write(todo, done)
+        data = self._config.data
+        return [replay(network, written[network.network_id], data.window, data.strict) for network in self._networks]
+
+    def results(self, variant: Variant, name: str, memories: Sequence[Sequence[Memory]]) -> list[list[Result]]:
+        """Results of each seed. Raises Unjudged when questions are left without a verdict."""
+        pipeline, found = self._setup.pipeline(variant), []
+        for seed, written in enumerate(memories):
+            total = sum(len(network.questions) for network in self._networks)
+            label = f"{name}, seed {seed}: answering" + ("" if variant.table == MAIN else f" ({variant.name})")
+            with self._bar(total, label, "question") as bar:
+                place = Place(variant.key, name, seed)
+                results, failures = self._examiner.examine(
+                    place, pipeline, self._networks, written, self._result_file, bar.update
+                )
+            if failures:
+                raise Unjudged(
+                    f"{len(failures)} of {total} questions of {name} could not be judged, last: {failures[-1]}; "
+                    f"the rest is kept in {self._output}, the same command asks them again"
+                )
+            found.append(results)
+        return found
+
+    def table(
+        self,
+        name: str,
+        variants: Sequence[Variant],
+        memories: Mapping[str, list[list[Memory]]],
+        frozen: Mapping[str, str],
+        total: int,
+    ) -> tuple[dict[str, Any], str]:
+        rows = []
+        for writer, written in memories.items():
+            for variant in variants:
+                own = frozen_hashes(
+                    self._networks, self._setup.pipeline(variant), self._setup.backend.answerer, self._setup.backend.judge
+                )
+                scores = summary(self.results(variant, writer, written))
+                rows.append(
+                    {"variant": variant.name, "writer": writer, "budgets": own["budgets"], "prompts": own["prompts"], **scores}
+                )
+        document = report.variant_document(total, frozen, rows)
+        if name == "grid" and plot_grid(rows, self._output / "grid.png"):
+            document["plot"] = "grid.png"
+        first = {"ablations": "Ablation", "grid": "Budgets", "baselines": "Baseline"}[name]
+        return document, report.variant_table(document, first, "full, no ASK" if name == "ablations" else None)
+
+    def memory_metrics(self, memories: Mapping[str, list[list[Memory]]]) -> dict[str, dict[str, float]]:
+        """Means over seeds per Writer; nothing where a network has no teacher."""
+        try:
+            teachers = {known.network.network_id: known.teacher for known in taught(self._networks, self._config.data)}
+        except DataError:
+            return {}
+        questions = {network.network_id: network.questions for network in self._networks}
+        found = {}
+        for name, seeds in memories.items():
+            measured = [memory_metrics(written, teachers, questions) for written in seeds]
+            shared = [key for key in measured[0] if all(key in each for each in measured)]
+            found[name] = {key: fmean(each[key] for each in measured) for key in shared}
+        return found
+
+    def _bar(self, total: int, label: str, unit: str) -> tqdm:
+        return tqdm(total=total, desc=label, unit=unit, disable=not self._config.tracking.progress, leave=False)
+
+
+def _variants(table: str, budgets: Any) -> list[Variant]:
+    if table == "ablations":
+        return ablations(budgets)
+    if table == "grid":
+        return grid(budgets)
+    return baselines(budgets, dense_available())
+
+
+def _of_table(table: str, memories: Mapping[str, list[list[Memory]]]) -> dict[str, list[list[Memory]]]:
+    """The grid is over one fixed memory, the first Writer's first seed; baselines read no derived memory, so one is enough too."""
+    writers = {name: seeds for name, seeds in memories.items() if name != NOBODY} or dict(memories)
+    if table == "ablations":
+        return writers
+    name, seeds = next(iter(writers.items()))
+    return {("messages alone" if table == "baselines" else name): seeds[:1]}
+
+
+def _claim(output: Path, frozen: Mapping[str, str]) -> None:
+    """The first run in a folder fixes its conditions; a later one has to have the same."""
+    path = output / FROZEN_FILE
+    if path.exists():
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            raise DataError(f"{path}: not JSON; name another output folder") from None
+        require_equal(frozen, known, str(output))
+    else:
+        _write_json(path, dict(frozen))
+
+
+def _write_json(path: Path, value: Any) -> None:
+    """Whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(partial, path)
+
+
+def _usage(usage: Any) -> dict[str, int]:
+    return {name: getattr(usage, name) for name in ("calls", "cached", "input_tokens", "output_tokens")}
