@@ -130,7 +130,7 @@ def _accumulate(
     backend: Backend, batches: Sequence[_MicroBatch], settings: GRPOTrainer, count: int, want_entropy: bool
 ) -> tuple[Epoch, float | None]:
     """Forward and backward over all micro-batches, and the update-wide figures on which every rank decides alike."""
-    sums = torch.zeros(6, dtype=torch.float64)
+    sums = torch.zeros(5, dtype=torch.float64, device=backend.device)
     for index, micro in enumerate(batches):
         logprobs, entropies = backend.logprobs(micro.batch, entropy=want_entropy)
         logp = micro.batch.per_sample(logprobs)
@@ -143,10 +143,10 @@ def _accumulate(
             logp, micro.old, micro.ref, micro.advantages, micro.batch.mask, settings.clip, settings.kl_coef, weights
         )
         backend.backward(part.loss / count, last=index == len(batches) - 1)
-        active = micro.batch.per_sample(entropies)[micro.advantages != 0].sum() if entropies is not None else 0.0
-        figures = (part.loss, part.kl, part.clipped, part.tokens, part.samples, active)
-        sums += torch.tensor([float(value) for value in figures], dtype=torch.float64)
-    loss, kl, clipped, tokens, _, entropy = backend.world.sum(sums.tolist())
+        figures = [part.loss.detach(), part.kl, part.clipped, part.tokens]
+        figures.append(part.kl * 0 if entropies is None else micro.batch.per_sample(entropies)[micro.advantages != 0].sum())
+        sums += torch.stack(figures).double()
+    loss, kl, clipped, tokens, entropy = backend.world.sum(sums.tolist())
     epoch = Epoch(loss / count, kl / count, clipped / max(tokens, 1))
     return epoch, entropy / max(tokens, 1) if want_entropy else None
 

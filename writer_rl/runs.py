@@ -1,0 +1,139 @@
+"""A run directory: what stands where, who may write to it, and how it is rolled back to a checkpoint.
+
+    config.yaml  metrics.jsonl  trajectories/round-000001.jsonl  checkpoints/  reward_curves.png  wandb/  evaluation.json
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from writer_rl.config import SharedConfig, resolve, to_yaml
+
+FREE_KEYS = ("output_dir", "tracking", "evaluation", "model.gradient_checkpointing", "rollout.max_batch_tokens", "rollout.kv_cache_gib")
+FREE_KEYS += ("rollout.gpu_memory_utilization", "rollout.sync_bound", "reward.qa.concurrency", "reward.qa.deadline_s", "reward.qa.base_url")
+FREE_KEYS += tuple(
+    f"trainer.{key}"
+    for key in ("steps", "epochs_total", "resume", "keep_checkpoints", "checkpoint_every", "max_consecutive_skips", "threads")
+)
+"""Settings (or sections) that may differ when a run goes on: they do not decide what it computes."""
+
+
+class RunError(ValueError):
+    """A run directory that can't be used as asked; one line with the remedy."""
+
+
+class RunDirectory:
+    """The files of one run. One process (rank 0) writes.
+
+    Example: ``run = RunDirectory.open(config); run.append_metrics({"round": 1, ...})``
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.metrics_file = path / "metrics.jsonl"
+        self.trajectories = path / "trajectories"
+        self.checkpoints = path / "checkpoints"
+        self._lock: Any = None
+
+    @classmethod
+    def open(cls, config: SharedConfig) -> RunDirectory:
+        """The directory of `config.output_dir`, created where it is missing."""
+        path = resolve(config.output_dir)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"output_dir {path}: can't be made: {error.strerror}") from None
+        return cls(path)
+
+    def lock(self) -> None:
+        """Keep other runs out until this process ends; RunError if one is in."""
+        self._lock = (self.path / ".lock").open("a")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(f"output_dir {self.path}: another run is writing there; wait for it or name another") from None
+
+    def unlock(self) -> None:
+        """Let other runs in."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def require_unused(self) -> None:
+        """RunError if a run has written here already."""
+        if self.metrics_file.is_file() or self.checkpoints.is_dir():
+            raise RunError(f"output_dir {self.path}: holds a run; go on with --trainer.resume auto, or name another directory")
+
+    def write_config(self, config: SharedConfig) -> None:
+        """The resolved configuration as config.yaml. It can hold no secret: keys come from the environment alone."""
+        (self.path / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
+
+    def require_same_settings(self, config: SharedConfig) -> None:
+        """RunError naming the first setting that decides the results and differs from the run's config.yaml."""
+        file = self.path / "config.yaml"
+        if not file.is_file():
+            return
+        before = _flat(yaml.safe_load(file.read_text(encoding="utf-8")))
+        for key, now in _flat(config.model_dump(mode="json")).items():
+            free = any(key == name or key.startswith(f"{name}.") for name in FREE_KEYS)
+            if not free and key in before and before[key] != now:
+                raise RunError(
+                    f"output_dir {self.path}: the run there has {key} {before[key]}, not {now}: keep it, name another directory, or "
+                    "go on from one of its checkpoints with --trainer.resume PATH"
+                )
+
+    def append_metrics(self, record: Mapping[str, Any]) -> None:
+        """One line to metrics.jsonl, on the disk when this returns."""
+        with self.metrics_file.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(record, allow_nan=False) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl, a torn last one left out."""
+        if not self.metrics_file.is_file():
+            return []
+        records = []
+        for line in self.metrics_file.read_text(encoding="utf-8").splitlines():
+            try:
+                records.append(json.loads(line))
+            except ValueError:
+                break
+        return records
+
+    def write_trajectories(self, number: int, records: Iterable[Mapping[str, Any]]) -> None:
+        """Every completion of a round (or step) with its rewards."""
+        self.trajectories.mkdir(exist_ok=True)
+        lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        self._trajectory_file(number).write_text("".join(lines), encoding="utf-8")
+
+    def roll_back(self, rounds: int) -> None:
+        """Forget what was written after the first `rounds` rounds (metrics lines carry their number as ``round``, from 1)."""
+        kept = [record for record in self.read_metrics() if record["round"] <= rounds]
+        if self.metrics_file.is_file():
+            from writer_rl.checkpoint import write_atomically
+
+            write_atomically(self.metrics_file, "".join(json.dumps(record) + "\n" for record in kept))
+        for file in self.trajectories.glob("round-*.jsonl"):
+            if file > self._trajectory_file(rounds):
+                file.unlink()
+
+    def _trajectory_file(self, number: int) -> Path:
+        return self.trajectories / f"round-{number:06d}.jsonl"
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict) and key != "weights":
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -1,0 +1,104 @@
+"""Where a run's figures go besides metrics.jsonl: Weights & Biases, a progress bar, one line per update."""
+
+from __future__ import annotations
+
+import netrc
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from writer_rl.config import SharedConfig
+
+STEP_KEY = "round"
+"""The key that W&B uses as the step of every curve, so that repeated rounds after a resume are never dropped."""
+
+
+class TrackingError(ValueError):
+    """W&B can't be used as configured; one line with the remedy."""
+
+
+class Tracker:
+    """The console and W&B of one run; on ranks other than 0 it does nothing.
+
+    Example: ``tracker.log({"round": 3, "policy/kl": 0.001}, line="round 3/30 ...")``
+    """
+
+    def __init__(self, config: SharedConfig, folder: Path, total: int, done: int = 0, main: bool = True, wandb_id: str | None = None):
+        self.main = main
+        self.run: Any = _wandb_run(config, folder, wandb_id) if main else None
+        shown = main and config.tracking.progress and sys.stderr.isatty()
+        self._bar = tqdm(total=total, initial=done, disable=not shown, dynamic_ncols=True, leave=False)
+
+    @property
+    def wandb_id(self) -> str | None:
+        """The W&B run's id, to go on with the same run after a resume."""
+        return self.run.id if self.run is not None else None
+
+    def say(self, text: str) -> None:
+        """A line on stdout, above the progress bar."""
+        if self.main:
+            self._bar.write(text, file=sys.stdout)
+            sys.stdout.flush()
+
+    def phase(self, name: str) -> None:
+        """What the progress bar says is going on."""
+        self._bar.set_description(name)
+
+    def log(self, record: Mapping[str, Any], line: str) -> None:
+        """The figures of one round."""
+        self._bar.update(1)
+        self.say(line)
+        if self.run is not None:
+            self.run.log({key: value for key, value in record.items() if value is not None})
+
+    def close(self, exit_code: int = 0) -> None:
+        """Finish the bar and the W&B run."""
+        self._bar.close()
+        if self.run is not None:
+            self.run.finish(exit_code=exit_code)
+            self.run = None
+
+
+def _wandb_run(config: SharedConfig, folder: Path, run_id: str | None) -> Any:
+    settings = config.tracking
+    mode = os.environ.get("WANDB_MODE", settings.wandb)
+    if settings.wandb == "off" or mode == "disabled":
+        return None
+    if mode == "online":
+        _require_key()
+    try:
+        import wandb
+    except ImportError:
+        print("tracking: wandb is not installed; the figures are in metrics.jsonl (pip install wandb)", file=sys.stderr)
+        return None
+    run = wandb.init(
+        mode=mode,
+        project=settings.project,
+        entity=settings.entity,
+        name=settings.name or folder.name,
+        dir=folder,
+        id=run_id,
+        resume="allow" if run_id else None,
+        config=config.model_dump(mode="json"),
+        settings=wandb.Settings(silent=True, console="off"),
+    )
+    run.define_metric(STEP_KEY)
+    run.define_metric("*", step_metric=STEP_KEY)
+    return run
+
+
+def _require_key() -> None:
+    """Without a key W&B would ask for one on the terminal, and a run would wait for ever."""
+    if os.environ.get("WANDB_API_KEY"):
+        return
+    try:
+        if netrc.netrc().authenticators(os.environ.get("WANDB_BASE_URL", "api.wandb.ai").removeprefix("https://")):
+            return
+    except (OSError, netrc.NetrcParseError):
+        pass
+    raise TrackingError("tracking.wandb: online needs WANDB_API_KEY (or `wandb login`); or set it to offline")
+
