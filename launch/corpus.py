@@ -1,10 +1,10 @@
 """Show, list, build or verify the embedded corpus (docs/corpus.md).
 
-  python launch/corpus.py list                       the frozen networks and their sizes
-  python launch/corpus.py show heldout_03            one network: messages, the teacher's actions, questions and rubrics
-  python launch/corpus.py show sft2_0000007 --biased the same with the under-writing teacher's actions
-  python launch/corpus.py verify                     generate everything again and compare with the committed files
-  python launch/corpus.py build                      write the committed files (only after a change of the generator)
+python launch/corpus.py list                       the frozen networks and their sizes
+python launch/corpus.py show heldout_03            one network: messages, the teacher's actions, questions and rubrics
+python launch/corpus.py show sft2_0000007 --biased the same with the under-writing teacher's actions
+python launch/corpus.py verify                     generate everything again and compare with the committed files
+python launch/corpus.py build                      write the committed files (only after a change of the generator)
 """
 
 import sys

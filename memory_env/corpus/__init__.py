@@ -47,7 +47,8 @@ def validation_networks(count: int, first: int = 0) -> tuple[Network, ...]:
 def teacher(network: Network) -> TeacherTrajectory:
     """What a perfect Writer does about a network of this corpus, with the state M*_t after every position.
 
-    Read from the frozen files for training and held-out networks, generated again for the others; DataError for a network of another corpus.
+    Read from the frozen files for training and held-out networks, generated again for the others. DataError for a network of
+    another corpus.
     """
     frozen = DATA / "trajectories" / f"{network.network_id}.json"
     if frozen.is_file():

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from memory_env.corpus import lexicon, wording_chat as chat, wording_group as group, wording_person as person
+from memory_env.corpus import lexicon
+from memory_env.corpus import wording_chat as chat
+from memory_env.corpus import wording_group as group
+from memory_env.corpus import wording_person as person
 from memory_env.corpus.dice import Dice
 from memory_env.corpus.plan import Fact, Trap, Utterance
 from memory_env.records import GROUP
@@ -81,7 +84,7 @@ def pool_of(subject: str) -> str:
 
 
 def new_fact(world: World, family: str, speaker: str, others: list[str]) -> Draft | None:
-    """A message by `speaker` that states a new fact of the family; `others` may be spoken about. None if nothing is left to say."""
+    """A message by `speaker` with a new fact of the family, about one of `others` where it needs one; None if none is left."""
     maker = {
         "self": _self,
         "stance": _stance,
@@ -122,7 +125,9 @@ def _stance(world: World, speaker: str, others: list[str]) -> Draft | None:
     return Draft(fact, say(world.dice, person.STANCE_ADD[view], speaker, t=topic))
 
 
-def _about(world: World, speaker: str, others: list[str], family: str, utype: str, contents: dict[str, str], wordings: dict) -> Draft | None:
+def _about(
+    world: World, speaker: str, others: list[str], family: str, utype: str, contents: dict[str, str], wordings: dict
+) -> Draft | None:
     free = [(b, s) for b in others for s in wordings if (f"{family}.{s}", b) not in world.taken]
     if not free:
         return None
@@ -216,7 +221,10 @@ def _exception(world: World, speaker: str, others: list[str]) -> Draft | None:
 def joined(world: World, member: str) -> Draft:
     """The first message of a member who joins late."""
     content = person.JOIN_CONTENT.format(a=member)
-    return Draft(Fact("join", member, member, CORE, "fact", content, "join", ("joined",), (member,)), say(world.dice, person.JOIN_ADD, member))
+    return Draft(
+        Fact("join", member, member, CORE, "fact", content, "join", ("joined",), (member,)),
+        say(world.dice, person.JOIN_ADD, member),
+    )
 
 
 def left(world: World, member: str, speaker: str) -> Draft:
@@ -225,7 +233,10 @@ def left(world: World, member: str, speaker: str) -> Draft:
     layer = CORE if own else PROFILE
     content = person.LEAVE_CONTENT.format(a=member)
     templates = person.LEAVE_SELF if own else person.LEAVE_REPORTED
-    return Draft(Fact("leave", member, speaker, layer, "fact", content, "leave", ("left",), (member,)), say(world.dice, templates, speaker, b=member))
+    return Draft(
+        Fact("leave", member, speaker, layer, "fact", content, "leave", ("left",), (member,)),
+        say(world.dice, templates, speaker, b=member),
+    )
 
 
 def change(world: World, index: int, speakers: list[str]) -> Draft | None:
@@ -247,7 +258,9 @@ def change(world: World, index: int, speakers: list[str]) -> Draft | None:
         slots = {"e": now.subject, "d": values[0], "s": values[1]}
         utterance = say(dice, group.EVENT_CHANGE, dice.pick(speakers), **slots)
         return Draft(replace(now, content=group.EVENT_CONTENT.format(**slots), values=values), utterance, index)
-    value = world.fresh(pool_of(now.subject) if now.family == "self" else "dish", lexicon.VALUES[now.subject if now.family == "self" else "dish"])
+    value = world.fresh(
+        pool_of(now.subject) if now.family == "self" else "dish", lexicon.VALUES[now.subject if now.family == "self" else "dish"]
+    )
     if value is None:
         return None
     if now.kind == "decision.dish":
@@ -275,7 +288,9 @@ def trap(world: World, target: Fact, speakers: list[str]) -> tuple[Utterance, Tr
         value = world.fresh(pool_of(target.subject), lexicon.VALUES[target.subject])
         if value is None:
             return None
-        return say(dice, chat.SELF_TRAP[target.subject], target.owner, v=value), Trap(target.kind, target.subject, target.owner, (value,))
+        return say(dice, chat.SELF_TRAP[target.subject], target.owner, v=value), Trap(
+            target.kind, target.subject, target.owner, (value,)
+        )
     if family in ("observation", "reported") and outsiders:
         value = world.fresh(pool_of(target.subject), lexicon.VALUES[target.subject])
         if value is None:
@@ -294,12 +309,16 @@ def trap(world: World, target: Fact, speakers: list[str]) -> tuple[Utterance, Tr
         value = world.fresh("dish", lexicon.VALUES["dish"])
         if value is None:
             return None
-        return say(dice, chat.DISH_TRAP, dice.pick(speakers), e=target.subject, v=value), Trap(target.kind, target.subject, GROUP, (value,))
+        return say(dice, chat.DISH_TRAP, dice.pick(speakers), e=target.subject, v=value), Trap(
+            target.kind, target.subject, GROUP, (value,)
+        )
     if family == "norm" and speakers:
         occasion = world.fresh("occasion", lexicon.OCCASIONS)
         if occasion is None:
             return None
-        return say(dice, chat.NORM_TRAP, dice.pick(speakers), r=target.subject, w=occasion), Trap("norm", target.subject, GROUP, (occasion,))
+        return say(dice, chat.NORM_TRAP, dice.pick(speakers), r=target.subject, w=occasion), Trap(
+            "norm", target.subject, GROUP, (occasion,)
+        )
     if family == "relation" and len(speakers) > 1:
         relation = world.fresh("relation", tuple(lexicon.RELATIONS))
         if relation is None:

@@ -1,8 +1,8 @@
 """The committed files of the corpus: written by `build`, compared byte for byte by `verify`, read by
 `train_networks`, `heldout_networks` and `teacher`.
 
-Networks are in the native format, trajectories in the published `speakermem-v4-trajectories/1` form, and `manifest.json` holds the
-SHA-256 of each. The SFT set is too large to commit: the manifest has its seeds, its size and the SHA-256 of its bytes.
+Networks are in the native format, trajectories in the published `speakermem-v4-trajectories/1` form, and `manifest.json`
+holds the SHA-256 of each. The SFT set is too large to commit: the manifest has its seeds, its size and the SHA-256 of its bytes.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def manifest(contents: dict[str, bytes], progress: Progress = lambda line: None)
     return {
         "files": {name: hashlib.sha256(contents[name]).hexdigest() for name in sorted(contents)},
         "sft": [
-            {"level": level, "first_seed": 0, "count": count, "sha256": sft_digest(level, count, progress)} for level, count in enumerate(SFT_COUNTS)
+            {"level": level, "first_seed": 0, "count": count, "sha256": sft_digest(level, count, progress)}
+            for level, count in enumerate(SFT_COUNTS)
         ],
     }
 
@@ -127,14 +128,18 @@ def verify(folder: Path = DATA, sft: bool = True, progress: Progress = lambda li
         if not path.is_file():
             raise DataError(f"{path}: missing; `python launch/corpus.py build` writes it")
         if path.read_bytes() != content:
-            raise DataError(f"{path}: differs from what the generator makes; restore it, or run `python launch/corpus.py build` if the change is meant")
+            raise DataError(
+                f"{path}: differs from what the generator makes; restore it, or run `launch/corpus.py build` if that is meant"
+            )
     known = folder / "manifest.json"
     if not known.is_file():
         raise DataError(f"{known}: missing; `python launch/corpus.py build` writes it")
     recorded = json.loads(known.read_text(encoding="utf-8"))
     for name, content in contents.items():
         if recorded["files"].get(name) != hashlib.sha256(content).hexdigest():
-            raise DataError(f"{known}: the hash of {name} does not match; run `python launch/corpus.py build` if the change is meant")
+            raise DataError(
+                f"{known}: the hash of {name} does not match; run `python launch/corpus.py build` if the change is meant"
+            )
     for path in sorted(folder.rglob("*.json")):
         name = path.relative_to(folder).as_posix()
         if name not in contents and name != "manifest.json":
@@ -147,7 +152,9 @@ def verify(folder: Path = DATA, sft: bool = True, progress: Progress = lambda li
 
 
 def _state(state: dict[str, Any]) -> dict[str, Any]:
-    return {name: [_Line(part) for part in state[name]] for name in ("entries", "update_edges")} | {"roster": _Line(state["roster"])}
+    return {name: [_Line(part) for part in state[name]] for name in ("entries", "update_edges")} | {
+        "roster": _Line(state["roster"])
+    }
 
 
 class _Line:

@@ -22,8 +22,8 @@ ATTEMPTS = 400
 def generate(seed: int, shape: Shape, network_id: str | None = None) -> tuple[Network, Plan]:
     """The conversation of this seed and shape, and the plan that says what a perfect Writer records.
 
-    Same arguments, same bytes, on every machine. Where the shape fixes the number of questions, sub-seeds are tried in order until a
-    conversation carries as many; ValueError if none of 400 does.
+    Same arguments, same bytes, on every machine. Where the shape fixes the number of questions, sub-seeds are tried in order
+    until a conversation carries as many; ValueError if none of 400 does.
     """
     name = network_id or f"{shape.name}_{seed:08d}"
     for attempt in range(ATTEMPTS):
@@ -35,7 +35,10 @@ def generate(seed: int, shape: Shape, network_id: str | None = None) -> tuple[Ne
         asked = choose(candidates, wanted, dice)
         if len(asked) == wanted and len({q.category for q in asked}) >= shape.categories:
             return _network(plan, asked, seed, shape, dice), plan
-    raise ValueError(f"shape {shape.name}: no conversation from seed {seed} carries {shape.questions} questions of {shape.categories} categories; ask for fewer or add segments")
+    raise ValueError(
+        f"shape {shape.name}: no conversation from seed {seed} carries {shape.questions} questions "
+        f"of {shape.categories} categories; ask for fewer or add segments"
+    )
 
 
 def _network(plan: Plan, asked: list[Asked], seed: int, shape: Shape, dice: Dice) -> Network:
@@ -51,7 +54,15 @@ def _network(plan: Plan, asked: list[Asked], seed: int, shape: Shape, dice: Dice
         "n_qa": len(questions),
     }
     speakers = tuple(m for m in plan.members if any(m == turn.speaker for s in sessions for turn in s.turns))
-    return Network(plan.network_id, f"[corpus:{plan.network_id}] generated group chat", speakers, sessions, questions, meta, {"schema": SCHEMA})
+    return Network(
+        plan.network_id,
+        f"[corpus:{plan.network_id}] generated group chat",
+        speakers,
+        sessions,
+        questions,
+        meta,
+        {"schema": SCHEMA},
+    )
 
 
 def _session(plan: Plan, t: int, dice: Dice) -> Session:

@@ -30,7 +30,7 @@ class Fact:
 
     @property
     def family(self) -> str:
-        """The kind without its attribute: self, stance, observation, reported, decision, relation, norm, exception, join, leave."""
+        """The kind without its attribute, such as "self"."""
         return self.kind.split(".")[0]
 
     @property
@@ -64,7 +64,7 @@ class Utterance:
 
 @dataclass(frozen=True)
 class Trap:
-    """Values that the chat mentions near a fact's subject without being memory; `member` is the owner whose answer they would spoil."""
+    """Values that the chat mentions near a subject without being memory; `member` is the owner whose answer they would spoil."""
 
     kind: str
     subject: str

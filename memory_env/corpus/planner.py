@@ -24,7 +24,12 @@ class _Timeline:
         members = tuple(dice.sample(lexicon.NAMES, dice.between(*shape.members)))
         self.segments = dice.between(*shape.segments)
         many = self.segments > 4
-        self.world = World(dice, members, tuple(dice.sample(lexicon.TOPICS, 3 if many else 2)), tuple(dice.sample(lexicon.EVENTS, 3 if many else 2)))
+        self.world = World(
+            dice,
+            members,
+            tuple(dice.sample(lexicon.TOPICS, 3 if many else 2)),
+            tuple(dice.sample(lexicon.EVENTS, 3 if many else 2)),
+        )
         self.quiet = members[0] if len(members) > 3 else None
         self.late = members[1] if len(members) > 2 and dice.chance(shape.late_rate) else None
         self.leaver = members[2] if len(members) > 2 and dice.chance(shape.leave_rate) else None
@@ -40,7 +45,11 @@ class _Timeline:
         return Plan(network_id, self.world.members, tuple(self.world.facts), positions, tuple(self.traps))
 
     def _present(self, t: int) -> list[str]:
-        return [m for m in self.world.members if not (m == self.late and t < self.arrival) and not (m == self.leaver and t >= self.departure)]
+        return [
+            m
+            for m in self.world.members
+            if not (m == self.late and t < self.arrival) and not (m == self.leaver and t >= self.departure)
+        ]
 
     def _speaker(self, present: list[str]) -> str:
         return self.dice.weighted(present, [0.3 if m == self.quiet else 1.0 for m in present])
@@ -82,7 +91,12 @@ class _Timeline:
         for _ in range(wanted * 12):
             if len(drafts) == wanted:
                 break
-            draft = self._change(present, touched) if self.dice.chance(self.shape.update_rate) else self._addition(present, drafts, owed, spare)
+            if not self.dice.chance(self.shape.update_rate):
+                draft = self._addition(present, drafts, owed, spare)
+            elif any(fact.family in CHANGEABLE for fact in self.world.now):
+                draft = self._change(present, touched)
+            else:  # nothing can change yet: state something that can
+                draft = self._addition(present, drafts, owed, spare, CHANGEABLE)
             if draft is None:
                 continue
             if draft.changes is not None:
@@ -94,19 +108,24 @@ class _Timeline:
         candidates = [
             i
             for i, fact in enumerate(self.world.now)
-            if fact.family in CHANGEABLE and i not in touched and self.changes.get(i, 0) < MAX_CHANGES and (fact.is_group or fact.owner in present)
+            if fact.family in CHANGEABLE
+            and i not in touched
+            and self.changes.get(i, 0) < MAX_CHANGES
+            and (fact.is_group or fact.owner in present)
         ]
         if not candidates:
             return None
         weights = [1.0 / (1 + self.changes.get(i, 0)) for i in candidates]
         return change(self.world, self.dice.weighted(candidates, weights), present)
 
-    def _addition(self, present: list[str], drafts: list[Draft], owed: set[str], spare: int) -> Draft | None:
+    def _addition(
+        self, present: list[str], drafts: list[Draft], owed: set[str], spare: int, families: tuple[str, ...] = tuple(FAMILIES)
+    ) -> Draft | None:
         speaker = self._speaker(present)
         speaking = {d.utterance.speaker for d in drafts} | {speaker}
         known = [m for m in present if m != speaker and (m in self.heard or m in speaking or m in owed or len(owed) < spare)]
-        family = self.dice.weighted(tuple(FAMILIES), tuple(FAMILIES.values()))
-        if family != "exception" and self.dice.chance(EXCEPTION_RATE) and open_rules(self.world):
+        family = self.dice.weighted(families, [FAMILIES[f] for f in families])
+        if family not in CHANGEABLE and self.dice.chance(EXCEPTION_RATE) and open_rules(self.world):
             family = "exception"
         draft = new_fact(self.world, family, speaker, known)
         if draft is not None:

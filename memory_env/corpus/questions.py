@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from memory_env.corpus import lexicon, wording_ask as ask
+from memory_env.corpus import lexicon
+from memory_env.corpus import wording_ask as ask
 from memory_env.corpus.dice import Dice
 from memory_env.corpus.facts_in_force import InForce
 from memory_env.corpus.plan import Fact, Plan
@@ -113,7 +114,9 @@ def _source(world: InForce, index: int, fact: Fact, wording: str) -> Asked:
     what = fact.content if not fact.is_group else fact.content[0].lower() + fact.content[1:]
     others = [m for m in world.plan.members if m not in (fact.source, *fact.members)]
     answer = f"{fact.source} said that {what}."
-    return Asked("Q4", "medium", wording.format(what=what), answer, ((fact.source, ""),), _not(others), (index,), (fact.source, *others))
+    return Asked(
+        "Q4", "medium", wording.format(what=what), answer, ((fact.source, ""),), _not(others), (index,), (fact.source, *others)
+    )
 
 
 def _not(members: list[str] | tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -152,7 +155,9 @@ def _relation(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]
     wrong = tuple((GROUP, text) for text in tempting)
     phrases = tuple(lexicon.RELATIONS.values())
     question = dice.pick(ask.RELATION).format(a=a, b=b)
-    first = Asked("Q7", "medium", question, f"{fact.content}.", ((GROUP, phrase),), wrong, (index,), _near(phrases, phrase, tempting, dice))
+    first = Asked(
+        "Q7", "medium", question, f"{fact.content}.", ((GROUP, phrase),), wrong, (index,), _near(phrases, phrase, tempting, dice)
+    )
     outsiders = [m for m in world.plan.members if m not in fact.members]
     question = dice.pick(ask.RELATION_WHO).format(v=phrase)
     return [first, Asked("Q7", "medium", question, f"{fact.content}.", ((a, ""), (b, "")), _not(outsiders), (index,))]
@@ -163,14 +168,20 @@ def _norm(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
     wrong = tuple((GROUP, text) for text in world.trapped("norm", GROUP))
     which = Asked("Q6", "easy", dice.pick(ask.NORM_AT).format(w=occasion), f"{fact.content}.", ((GROUP, rule),), (), (index,))
     near = _near(lexicon.OCCASIONS, occasion, world.trapped("norm", GROUP), dice)
-    when = Asked("Q6", "medium", dice.pick(ask.NORM_WHEN).format(r=rule), f"{fact.content}.", ((GROUP, occasion),), wrong, (index,), near)
+    when = Asked(
+        "Q6", "medium", dice.pick(ask.NORM_WHEN).format(r=rule), f"{fact.content}.", ((GROUP, occasion),), wrong, (index,), near
+    )
     return [which, when]
 
 
 def _exception(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
     others = [m for m in world.plan.members if m not in fact.members]
     question = dice.pick(ask.EXCEPTION).format(r=fact.subject)
-    return [Asked("Q6", "hard", question, f"{fact.content}.", ((fact.values[0], ""),), _not(others), (index,), (fact.values[0], *others))]
+    return [
+        Asked(
+            "Q6", "hard", question, f"{fact.content}.", ((fact.values[0], ""),), _not(others), (index,), (fact.values[0], *others)
+        )
+    ]
 
 
 def _presence(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
@@ -202,7 +213,9 @@ def _changes(world: InForce, index: int, fact: Fact) -> list[Asked]:
     how = "First: " + ". Then: ".join(event.content for event in events) + "."
     whole = tuple(item for event in events for item in texts(event.values))
     return [
-        Asked("Q8", "hard", ask.BEFORE[fact.kind].format(**slots), f"Before: {was}.", previous, before_wrong, facts, temporal=True),
+        Asked(
+            "Q8", "hard", ask.BEFORE[fact.kind].format(**slots), f"Before: {was}.", previous, before_wrong, facts, temporal=True
+        ),
         Asked("Q8", "medium", ask.NOW[fact.kind].format(**slots), f"Now: {now}.", current, now_wrong, facts, temporal=True),
         Asked("Q8", "hard", ask.CHANGED[fact.kind].format(**slots), how, whole, trapped, facts, temporal=True),
     ]

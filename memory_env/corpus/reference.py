@@ -94,7 +94,9 @@ def _replay(network: Network, plan: Plan, kept: list[list[Event]]) -> Taught:
             actions = [{"action": "NOOP"}]
         state, report = step(state, segment, actions)
         if report.errors:
-            raise AssertionError(f"{network.network_id} position {segment.position}: the plan breaks the memory's rules: {report.errors}")
+            raise AssertionError(
+                f"{network.network_id} position {segment.position}: the plan breaks the memory's rules: {report.errors}"
+            )
         for event, created in zip(events, report.created_ids, strict=True):
             entry[event.fact] = created
         all_actions.append(actions)

@@ -23,14 +23,26 @@ def words_of(text: str) -> list[str]:
 
 def templates(*modules: object) -> list[str]:
     """All wordings of the given modules (default: those of messages and records), in source order."""
-    return [text for module in modules or _TABLES for name, value in vars(module).items() if name.isupper() for text in _strings(value)]
+    return [
+        text
+        for module in modules or _TABLES
+        for name, value in vars(module).items()
+        if name.isupper()
+        for text in _strings(value)
+    ]
 
 
 def vocabulary(questions: bool = False) -> tuple[str, ...]:
     """All words and punctuation marks of messages and records, sorted; with `questions` those of questions as well."""
     modules = (*_TABLES, wording_ask) if questions else _TABLES
     found = set(_terms(templates(*modules), slots=True))
-    found.update(_terms(_strings([lexicon.NAMES, lexicon.DAYS, lexicon.VALUES, lexicon.TOPICS, lexicon.EVENTS, lexicon.SPOTS, lexicon.STANCES])))
+    found.update(
+        _terms(
+            _strings(
+                [lexicon.NAMES, lexicon.DAYS, lexicon.VALUES, lexicon.TOPICS, lexicon.EVENTS, lexicon.SPOTS, lexicon.STANCES]
+            )
+        )
+    )
     found.update(_terms(_strings([tuple(lexicon.RELATIONS.values()), lexicon.RULES, lexicon.OCCASIONS])))
     found.update(word.capitalize() for rule in lexicon.RULES for word in words_of(rule)[:1])
     return tuple(sorted(found))

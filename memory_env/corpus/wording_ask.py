@@ -1,7 +1,7 @@
 """How questions are asked. Every wording keeps the words of the canonical record, so that rules can read issue and rows from it.
 
-Slots: `{a}` the person asked about, `{b}` a second person, `{v}` a value, `{t}` a topic, `{e}` an event, `{r}` a rule, `{w}` an occasion,
-`{what}` a clause such as "Ben is good at chess".
+Slots: `{a}` the person asked about, `{b}` a second person, `{v}` a value, `{t}` a topic, `{e}` an event, `{r}` a rule,
+`{w}` an occasion, `{what}` a clause such as "Ben is good at chess".
 """
 
 from __future__ import annotations
@@ -80,8 +80,16 @@ EVENT_SPOT = ("Where does the {e} take place?", "Name the spot at which the {e} 
 DISH = ("What is the dish for the {e}?", "Which dish did the group choose for the {e}?", "Name the dish for the {e}.")
 NOTHING = ("What did the group decide?", "Which decision did the group make?")
 
-STANCE_ALL = ("What does each person think of the {t} plan?", "How does everyone feel about the {t} plan?", "Name each member's view of the {t} plan.")
-STANCE_ONE = ("What does {a} think of the {t} plan?", "How does {a} feel about the {t} plan?", "What is {a}'s view of the {t} plan?")
+STANCE_ALL = (
+    "What does each person think of the {t} plan?",
+    "How does everyone feel about the {t} plan?",
+    "Name each member's view of the {t} plan.",
+)
+STANCE_ONE = (
+    "What does {a} think of the {t} plan?",
+    "How does {a} feel about the {t} plan?",
+    "What is {a}'s view of the {t} plan?",
+)
 ONLY = ("Who is the only one who {v} the {t} plan?", "Which single member {v} the {t} plan?")
 
 SOURCE_SEEN = ("Who noticed that {what}?", "Who said that {what}?")

@@ -1,8 +1,9 @@
 """Chit-chat that deserves no record, and traps: chit-chat that names the words and values of memory without being any.
 
-A trap carries the words a question would use ("favourite snack", "picnic", "pool plan") with a wrong value, said by a member whose
-memory has the right one. Raw search falls for it; a Writer that understood the chat leaves it out.
-Slots: `{v}` a value of the trap's kind, `{b}` another member, `{d}` a day, `{s}` a spot, `{e}` an event, `{t}` a topic, `{r}` a rule, `{w}` an occasion.
+A trap carries the words a question would use ("favourite snack", "picnic", "pool plan") with a wrong value, said by or to a
+member whose memory has the right one. Raw search falls for it; a Writer that understood the chat leaves it out.
+Slots: `{v}` a value of the trap's kind, `{b}` another member, `{d}` a day, `{s}` a spot, `{e}` an event, `{t}` a topic,
+`{r}` a rule, `{w}` an occasion.
 """
 
 from __future__ import annotations
