@@ -57,14 +57,10 @@ def load_policy(settings: ModelSection, seed: int = 0, logprob_chunk: int = 1024
     return policy
 
 
-def load_reference(settings: ModelSection, logprob_chunk: int = 1024) -> Policy:
+def load_reference(settings: ModelSection, seed: int = 0, logprob_chunk: int = 1024) -> Policy:
     """The frozen reference policy: `model.reference`, else the policy's own start."""
-    reference = load_policy(
-        settings.model_copy(update={"gradient_checkpointing": False}),
-        logprob_chunk=logprob_chunk,
-        path=settings.reference or settings.path,
-    )
-    return reference.requires_grad_(False).eval()
+    plain = settings.model_copy(update={"gradient_checkpointing": False})
+    return load_policy(plain, seed, logprob_chunk, settings.reference).requires_grad_(False).eval()
 
 
 def load_tokenizer(settings: ModelSection, vocabulary: int | None = None) -> PreTrainedTokenizerBase:
