@@ -121,7 +121,7 @@ class EndpointWriter:
             state, completions = MemoryState.empty(), []
             for segment in network.segments(self._config.data.window):
                 messages = self._prompt.render(observe(state, segment, self._limits))
-                text = self._client.complete("write", messages, _accept, f"{network.network_id}, position {segment.position}")
+                text = self._client.complete("write", messages, accept_actions, f"{network.network_id}, position {segment.position}")
                 completions.append(Completion(text))
                 state, _ = step(state, segment, text, strict=self._config.data.strict)
             done(network, completions)
@@ -132,7 +132,7 @@ class CheckpointWriter:
 
     def __init__(self, folder: Path, config: EvaluationConfig):
         self._folder, self._config = folder, config
-        self.identity = _checkpoint_identity(folder, config)
+        self.identity = checkpoint_identity(folder, config)
 
     def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
         from rollout.sampler import write_memories
@@ -161,7 +161,8 @@ def prompt_path(config: EvaluationConfig) -> Path:
     return resolve(config.data.prompt) if config.data.prompt else ROOT / "configs" / "prompts" / "writer.jinja"
 
 
-def _accept(body: dict[str, Any]) -> str:
+def accept_actions(body: dict[str, Any]) -> str:
+    """A response body as a Writer's completion; ValueError without an action list."""
     text = json.dumps(body, ensure_ascii=False)
     if not parse_completion(text).valid:
         raise ValueError("the response has no list `actions`")
@@ -172,7 +173,7 @@ def _output(actions: Sequence[Any]) -> str:
     return json.dumps({"actions": list(actions)}, ensure_ascii=False, separators=(",", ":"))
 
 
-def _checkpoint_identity(folder: Path, config: EvaluationConfig) -> str:
+def checkpoint_identity(folder: Path, config: EvaluationConfig) -> str:
     """Hash over the model's files and the settings that shape its outputs (not over its path)."""
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
