@@ -79,13 +79,13 @@ class PromptTemplate:
     def fill(self, values: Mapping[str, Any]) -> list[dict[str, str]]:
         """Chat messages of a prompt file about anything but an observation; `values` are used as they are, unescaped.
 
-        Raises DataError if the template fails.
+        In a plain file a list is one item a line. Raises DataError if the template fails.
         """
         return [{"role": section.role, "content": self._fill(section, values)} for section in self.sections]
 
     def _fill(self, section: Section, values: Mapping[str, Any]) -> str:
         if not self.is_jinja:
-            return _FIELD.sub(lambda match: values.get(match.group(1), match.group()), section.source).strip()
+            return _FIELD.sub(lambda match: _plain(values.get(match.group(1), match.group())), section.source).strip()
         template = self._compiled(section)
         try:
             return template.render(values).strip()
@@ -164,6 +164,10 @@ def _values(observation: Observation, safe: Callable[[str], str]) -> dict[str, A
         "budget": observation.budget,
         "omitted_heads": observation.omitted_heads,
     }
+
+
+def _plain(value: Any) -> str:
+    return "\n".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _plain_values(values: Mapping[str, Any]) -> dict[str, str]:

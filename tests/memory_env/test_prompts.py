@@ -103,6 +103,12 @@ def test_a_plain_file_fills_its_fields_and_keeps_every_other_brace(tmp_path):
     )
 
 
+def test_a_prompt_about_something_else_is_filled_with_any_values(tmp_path):
+    values = {"question": "Who is {n}?", "names": ["Alice", "Bob"], "n": 2}
+    for text, name in [("{{ question }} {{ n }}\n{{ names | join('\n') }}", "q.jinja"), ("{question} {n}\n{names}", "q.txt")]:
+        assert template(tmp_path, text, name).fill(values)[0]["content"] == "Who is {n}? 2\nAlice\nBob"
+
+
 def lines_of(prompt):
     return "\n".join(message["content"] for message in prompt).split("\n")
 

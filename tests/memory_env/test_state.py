@@ -50,6 +50,13 @@ def test_edges_stand_in_creation_order_of_new():
     assert state.edges() == (Edge(second, report.created_ids[0]), Edge(first, report.created_ids[1]))
 
 
+def test_what_is_new_since_a_count():
+    state, ids = grown(2)
+    assert [record.content for record in state.derived(since=2)] == ["a1", "a2"]
+    assert len(state.verbatim(since=4)) == 5 and state.edges(since=1) == (Edge(ids[1], ids[2]),)
+    assert state.derived(since=99) == ()
+
+
 def test_a_holder_cannot_change_a_state():
     state, _ = grown()
     before = state.to_dict()
