@@ -35,12 +35,16 @@ def main(argv: list[str]) -> int | None:
         help="a row: checkpoint folders (one per training seed), 'teacher', 'none' (no derived memory) or endpoint:MODEL; "
         "default: the checkpoint of the configured output_dir",
     )
-    arguments.add_argument("--networks", action="append", default=[], metavar="PATH", help="evaluate these instead (any known format)")
+    arguments.add_argument(
+        "--networks", action="append", default=[], metavar="PATH", help="evaluate these instead (any known format)"
+    )
     arguments.add_argument("--ablations", action="store_true", help="also: without S1, S2, its GROUP or PERSON half, with ASK")
     arguments.add_argument("--grid", action="store_true", help="also: S1 top-k 5/10/20 x S2 k 2/4/6, with a plot")
     arguments.add_argument("--baselines", action="store_true", help="also: BM25, dense retrieval (if installed), full context")
     arguments.add_argument("--output", help="where the files go (default: the configured output_dir)")
-    arguments.add_argument("--compare", nargs="+", type=Path, metavar="FILE", help="print one table of evaluation.json files, and end")
+    arguments.add_argument(
+        "--compare", nargs="+", type=Path, metavar="FILE", help="print one table of evaluation.json files, and end"
+    )
     arguments.add_argument("--dry-run", action="store_true", help="print the resolved configuration and the plan, and end")
     chosen, overrides = arguments.parse_known_args(argv)
     if chosen.compare:

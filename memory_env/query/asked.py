@@ -26,7 +26,9 @@ _SAYING = re.compile(
     r"|brought\s+up|wrote|let\s+\w+\s+know)\b",
     re.IGNORECASE,
 )
-_FIRST = re.compile(r"\b(?:originally|initially|original|initial|at\s+first|in\s+the\s+beginning|at\s+the\s+start|first)\b", re.IGNORECASE)
+_FIRST = re.compile(
+    r"\b(?:originally|initially|original|initial|at\s+first|in\s+the\s+beginning|at\s+the\s+start|first)\b", re.IGNORECASE
+)
 _HISTORY = re.compile(
     r"\bchang(?:e[sd]?|ing)\b|\bover\s+time\b|\bacross\s+(?:the\s+)?sessions\b|\bevol\w+|\bhistor\w+|\btimeline\b|\bshift\w*|\bprogress\w*|\bturning\s+point\b",
     re.IGNORECASE,
@@ -38,8 +40,8 @@ _BEFORE = re.compile(r"\bbefore\s+(?P<rest>[^?.,;]*)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`persons`: the answer is a person. `sayers`: the one who said it rather than the one it is about. `single`, `several`: how many.
-    `time`: "current", "previous", "first" or "history". `before`: terms of what the asked version came before.
+    """`persons`: the answer is a person. `sayers`: the one who said it rather than the one it is about. `single`, `several`:
+    how many. `time`: "current", "previous", "first" or "history". `before`: terms of what the asked version came before.
     """
 
     persons: bool

@@ -33,9 +33,7 @@ class BM25:
         for term, found in documents.items():
             where = np.array(found, dtype=np.int64)
             frequency = np.array(counts[term], dtype=np.int64)
-            gain = (idf[term] or 0) * (
-                frequency * (k1 + 1) / (frequency + k1 * (1 - b + b * lengths[where] / average_length))
-            )
+            gain = (idf[term] or 0) * (frequency * (k1 + 1) / (frequency + k1 * (1 - b + b * lengths[where] / average_length)))
             self._postings[term] = (where, gain)
 
     def scores(self, query: Sequence[str]) -> np.ndarray:

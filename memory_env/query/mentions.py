@@ -17,7 +17,9 @@ AMBIGUOUS = frozenset(
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SENTENCE_START = re.compile(r"(?:^|[.!?]\s)\W*$")
 # After these, an ambiguous first word is the verb: "Will the group ...", "May I ...".
-_VERB_COMPLEMENT = re.compile(r"\s+(?:the|a|an|any|every|each|everyone|it|he|she|they|we|you|i|there|this|that|all|both|someone)\b", re.I)
+_VERB_COMPLEMENT = re.compile(
+    r"\s+(?:the|a|an|any|every|each|everyone|it|he|she|they|we|you|i|there|this|that|all|both|someone)\b", re.I
+)
 
 
 @dataclass(frozen=True, slots=True)

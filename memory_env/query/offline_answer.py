@@ -11,7 +11,7 @@ from memory_env.query.protocol import Answer, Evidence, EvidenceItem, EvidenceRo
 from memory_env.query.source_digest import source_digest
 from memory_env.query.statements import NOTHING, Statement, render
 from memory_env.query.system2 import row_issue
-from memory_env.query.terms import term_cosine, terms
+from memory_env.query.terms import term_match, terms
 from memory_env.records import GROUP, VERBATIM_UTYPE
 
 # Messages say in more words what a record says in few; below this they are about something else (the fallback's floor, SPEC 6).
@@ -155,7 +155,7 @@ def _row_readings(owner: str, evidence: Evidence) -> list[Reading]:
     projection, row = evidence.projection, _row(owner, evidence)
     issue = terms(row_issue(projection, owner))
     if row is not None and row.fallback is not None:
-        return [Reading(term_cosine(issue, terms(row.fallback.content)), (row.fallback,))]
+        return [Reading(term_match(issue, terms(row.fallback.content)), (row.fallback,))]
     if owner == GROUP:
         return _message_readings(evidence.messages, issue)
     about = [item for item in evidence.messages if item.source != owner and _mentions(item.content, owner, evidence.roster)]
@@ -174,7 +174,7 @@ def _record_readings(owner: str, evidence: Evidence, with_said: bool = False) ->
     own = set(terms(owner))
     chains = [*row.chains, *((item,) for item in row.said)] if with_said else list(row.chains)
     scored = [
-        Reading(max(term_cosine(issue, [t for t in terms(item.content) if t not in own]) for item in chain), tuple(chain))
+        Reading(max(term_match(issue, [t for t in terms(item.content) if t not in own]) for item in chain), tuple(chain))
         for chain in chains
     ]
     return sorted(scored, key=lambda reading: -reading.score)
@@ -187,7 +187,8 @@ def _message_readings(messages: Sequence[EvidenceItem], issue: Sequence[str], ow
     """
     own = set(terms(owner))
     scored = [
-        (term_cosine(issue, set(terms(f"{item.source} {item.content}")) - own), place, item) for place, item in enumerate(messages)
+        (term_match(issue, set(terms(f"{item.source} {item.content}")) - own), place, item)
+        for place, item in enumerate(messages)
     ]
     scored = sorted((each for each in scored if each[0] >= _MESSAGE_FLOOR), key=lambda each: (-each[0], each[1]))
     if not scored:
@@ -221,5 +222,3 @@ def _coverage(option: str, content: str) -> float:
 
 def _content(item: EvidenceItem) -> str:
     return item.content
-
-

@@ -134,7 +134,9 @@ def _excess(rubric: Rubric, said: Sequence[Statement]) -> str:
     for who in {each.who.casefold() for each in said}:
         texts = [each.text for each in said if each.who.casefold() == who]
         wanted = sum(item.who.casefold() in (who, "") for item in rubric.items)
-        if len(texts) > wanted + _EXTRA_STATEMENTS or sum(len(terms(text)) for text in texts) > _TERMS_PER_PERSON * max(1, wanted):
+        if len(texts) > wanted + _EXTRA_STATEMENTS or sum(len(terms(text)) for text in texts) > _TERMS_PER_PERSON * max(
+            1, wanted
+        ):
             return f"lists too much about {who or 'nobody'}"
     return ""
 

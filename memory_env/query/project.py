@@ -46,12 +46,16 @@ _VIEW = (
 )
 _VIEW_BETWEEN = re.compile(rf"^(?:'s|’s|'|’)?\s*(?:\w+\s+){{0,3}}?{_VIEW}\b", re.IGNORECASE)
 _ABOUT = re.compile(
-    r"\b(?:of|about|on|regarding|concerning|that|as|in|with|for|toward|towards|how|whether|what|where|when)\s*(?:the\s+)?$", re.IGNORECASE
+    r"\b(?:of|about|on|regarding|concerning|that|as|in|with|for|toward|towards|how|whether|what|where|when)\s*(?:the\s+)?$",
+    re.IGNORECASE,
 )
 _DIRECT = re.compile(
-    r"\b(?:believes?|describ\w+|sees?|observ\w+|notic\w+|perceiv\w+|thinks?|says?|said|admir\w+|appreciat\w+|praise[sd]?|knows?|about)\s*$", re.IGNORECASE
+    r"\b(?:believes?|describ\w+|sees?|observ\w+|notic\w+|perceiv\w+|thinks?|says?|said|admir\w+|appreciat\w+|praise[sd]?|knows?|about)\s*$",
+    re.IGNORECASE,
 )
-_ACCORDING = re.compile(r"\b(?:according\s+to|in\s+the\s+(?:eyes|view|opinion|words)\s+of|from\s+the\s+perspective\s+of)\s*$", re.IGNORECASE)
+_ACCORDING = re.compile(
+    r"\b(?:according\s+to|in\s+the\s+(?:eyes|view|opinion|words)\s+of|from\s+the\s+perspective\s+of)\s*$", re.IGNORECASE
+)
 
 
 # Words that say when, of whom or in which form, not what about.

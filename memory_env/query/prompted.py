@@ -66,7 +66,12 @@ class PromptedSelector(_Prompted):
         def accept(body: dict[str, Any]) -> tuple[list[int], list[int]]:
             return _places(body.get("ranking"), len(candidates)), _places(body.get("expand", []), len(candidates))[:anchors]
 
-        values = {"question": safe(question), "messages": numbered([found.record for found in candidates]), "k": k, "anchors": anchors}
+        values = {
+            "question": safe(question),
+            "messages": numbered([found.record for found in candidates]),
+            "k": k,
+            "anchors": anchors,
+        }
         ranked, expand = self._client.complete("select", self._template.fill(values), accept)
         rest = sorted(set(range(len(candidates))) - set(ranked), key=lambda place: (-candidates[place].score, place))
         return ranked + rest, expand
@@ -93,5 +98,7 @@ def _places(numbers: Any, count: int) -> list[int]:
     """Places from the numbers 1..count a model wrote; others and repetitions are dropped. ValueError for anything but a list."""
     if not isinstance(numbers, list):
         raise ValueError("`ranking` and `expand` are lists of message numbers")
-    found = [number - 1 for number in numbers if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= count]
+    found = [
+        number - 1 for number in numbers if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= count
+    ]
     return list(dict.fromkeys(found))

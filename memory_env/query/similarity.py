@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from memory_env.query.dense import Embedder
-from memory_env.query.terms import terms
+from memory_env.query.terms import ISSUE_TERMS, terms
 
 
 class Similarity(Protocol):
@@ -18,9 +18,9 @@ class Similarity(Protocol):
 
 
 class TermSimilarity:
-    """shared terms / sqrt(terms of the query x terms of the text), over sets of stems; the rule where no embedder is used.
+    """`terms.term_match` of a query with every text; the rule where no embedder is used.
 
-    Same scale as a cosine of embeddings, so that the floors of SPEC 6 (0.30 and 0.25) apply to both.
+    On the scale of a cosine of embeddings, so that the floors of SPEC 6 (0.30 and 0.25) apply to both.
     """
 
     def __init__(self, texts: Sequence[str]):
@@ -39,7 +39,7 @@ class TermSimilarity:
         shared = np.zeros(len(self._roots))
         for term in wanted & self._postings.keys():
             shared[self._postings[term]] += 1.0
-        return shared / (self._roots * np.sqrt(max(len(wanted), 1)))
+        return np.minimum(1.0, shared / (self._roots * np.sqrt(max(min(len(wanted), ISSUE_TERMS), 1))))
 
 
 class DenseSimilarity:

@@ -52,7 +52,16 @@ def terms(text: str) -> tuple[str, ...]:
     return tuple(stem(word) for word in words(text) if word not in STOPWORDS)
 
 
-def term_cosine(a: Collection[str], b: Collection[str]) -> float:
-    """Cosine of two sets of terms, in [0, 1]: shared / sqrt(|a| |b|). 0 if either is empty."""
-    a, b = set(a), set(b)
-    return len(a & b) / math.sqrt(len(a) * len(b)) if a and b else 0.0
+# A long question has more words about asking than about its issue; beyond this many, further terms cost a match nothing.
+ISSUE_TERMS = 4
+
+
+def term_match(issue: Collection[str], text: Collection[str]) -> float:
+    """How well a text fits an issue, in [0, 1], over sets of terms: shared / sqrt(min(|issue|, 4) |text|), at most 1.
+
+    For issues of up to four terms the cosine of the two sets. 0 if either is empty.
+    """
+    issue, text = set(issue), set(text)
+    if not issue or not text:
+        return 0.0
+    return min(1.0, len(issue & text) / math.sqrt(min(len(issue), ISSUE_TERMS) * len(text)))

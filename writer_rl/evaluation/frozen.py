@@ -18,9 +18,7 @@ class FrozenError(ValueError):
     """Rows that were measured under different conditions were to share a table."""
 
 
-def frozen_hashes(
-    networks: Iterable[Network], pipeline: QueryPipeline, answerer: Answerer, judge: Judge
-) -> dict[str, str]:
+def frozen_hashes(networks: Iterable[Network], pipeline: QueryPipeline, answerer: Answerer, judge: Judge) -> dict[str, str]:
     """SHA-256 per part. `questions` covers the messages too, `prompts` retrieval and answerer, rules included."""
     query = dict(pipeline.fingerprint)
     budgets = query.pop("budgets")

@@ -18,9 +18,7 @@ def evaluation_document(total: int, frozen: Mapping[str, str], rows: Sequence[Ma
     return {"total": total, "frozen": dict(frozen), "rows": list(rows)}
 
 
-def variant_document(
-    total: int, frozen: Mapping[str, str], rows: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def variant_document(total: int, frozen: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """ablations.json, grid.json, baselines.json: rows differ in their budgets, which each names itself."""
     return {"total": total, "frozen": {part: frozen[part] for part in ("questions", "judge")}, "rows": list(rows)}
 
@@ -133,6 +131,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(str(line[place])) for line in (header, *rows)) for place in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
-        return "  ".join(str(c).ljust(w) if not i else str(c).rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True)))
+        return "  ".join(
+            str(c).ljust(w) if not i else str(c).rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True))
+        )
 
     return "\n".join([line(header), "  ".join("-" * width for width in widths), *map(line, rows)])

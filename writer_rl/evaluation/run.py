@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -195,7 +196,9 @@ class _Run:
         return found
 
     def _bar(self, total: int, label: str, unit: str) -> tqdm:
-        return tqdm(total=total, desc=label, unit=unit, disable=not self._config.tracking.progress, leave=False)
+        seconds = 0.2 if sys.stderr.isatty() else 30.0
+        shown = self._config.tracking.progress
+        return tqdm(total=total, desc=label, unit=unit, disable=not shown, leave=False, mininterval=seconds)
 
 
 def _variants(table: str, budgets: Any) -> list[Variant]:
