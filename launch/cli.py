@@ -146,4 +146,14 @@ def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
     raise Terminated
 
 
-__all__ = ["ROOT", "OneLineParser", "Terminated", "UsageError", "empty_output", "exit_code", "is_usage", "parser", "run"]
+__all__ = [
+    "ROOT",
+    "OneLineParser",
+    "Terminated",
+    "UsageError",
+    "empty_output",
+    "exit_code",
+    "is_usage",
+    "parser",
+    "run",
+]

@@ -27,7 +27,13 @@ def main(argv: list[str]) -> int:
     """Print the table; 1 if something is a problem."""
     options = parser(__doc__)
     options.add_argument("--output_dir", default="runs", help="where runs will be written (runs)")
-    options.add_argument("--endpoint", action="append", default=[], metavar="URL", help="an OpenAI-compatible endpoint to try; repeatable")
+    options.add_argument(
+        "--endpoint",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="an OpenAI-compatible endpoint to try; repeatable",
+    )
     options.add_argument("--fix", action="store_true", help="remove stale compiler locks")
     chosen = options.parse_args(argv)
     if chosen.fix:

@@ -32,7 +32,9 @@ WAYS = [
 def arguments(argv: list[str]):
     """The parsed command line."""
     options = parser(__doc__)
-    options.add_argument("--model", default="qwen2.5-3b", help="model folder, config.json, or qwen2.5-{0.5b,1.5b,3b,7b}")
+    options.add_argument(
+        "--model", default="qwen2.5-3b", help="model folder, config.json, or qwen2.5-{0.5b,1.5b,3b,7b}"
+    )
     options.add_argument("--gpus", type=int, help="show one run on this many GPUs")
     options.add_argument("--zero", type=int, default=2, choices=(1, 2, 3), help="DeepSpeed ZeRO stage (2)")
     options.add_argument("--offload", choices=("none", "optimizer", "all"), default="none", help="to the CPU (none)")
@@ -40,8 +42,12 @@ def arguments(argv: list[str]):
     options.add_argument("--lora", type=int, default=0, metavar="RANK", help="train a LoRA adapter of this rank")
     options.add_argument("--no-checkpointing", action="store_true", help="keep all activations")
     options.add_argument("--micro-tokens", type=int, default=16384, help="tokens of one micro-batch (16384)")
-    options.add_argument("--sequences", type=int, default=16, help="sequences of one rank's sampler (16: two networks x 8)")
-    options.add_argument("--sequence-tokens", type=int, default=8192, help="prompt and completion tokens of each (8192)")
+    options.add_argument(
+        "--sequences", type=int, default=16, help="sequences of one rank's sampler (16: two networks x 8)"
+    )
+    options.add_argument(
+        "--sequence-tokens", type=int, default=8192, help="prompt and completion tokens of each (8192)"
+    )
     options.add_argument("--tensor-parallel", type=int, default=1, help="GPUs per sampler (1)")
     options.add_argument("--separate-sampler", action="store_true", help="the sampler has GPUs of its own")
     return options.parse_args(argv)
@@ -73,12 +79,16 @@ def show_run(model: ModelShape, shape: RunShape) -> None:
     print(f"  {'rollout peak':<12} {result.rollout_peak / GIB:7.2f} GiB")
     print(f"  {'update peak':<12} {result.update_peak / GIB:7.2f} GiB   host, per rank {result.host / GIB:.2f} GiB")
     fitting = [f"{card} GiB" for card in CARDS if result.fits(card)]
-    print(f"  fits: {', '.join(fitting) or 'none of ' + ', '.join(map(str, CARDS)) + ' GiB'} (peak within {USABLE:.0%})")
+    print(
+        f"  fits: {', '.join(fitting) or 'none of ' + ', '.join(map(str, CARDS)) + ' GiB'} (peak within {USABLE:.0%})"
+    )
 
 
 def show_table(model: ModelShape, base: dict) -> None:
     """The fewest GPUs of each size for each way to train."""
-    print(f"{'fewest GPUs of':<34}" + "".join(f"{card:>7} GiB" for card in CARDS) + f"{'peak on 8':>13}{'host/rank':>13}")
+    print(
+        f"{'fewest GPUs of':<34}" + "".join(f"{card:>7} GiB" for card in CARDS) + f"{'peak on 8':>13}{'host/rank':>13}"
+    )
     for name, changes in WAYS:
         shape = RunShape(**{**base, **changes})
         cells = [fewest_gpus(model, shape, card) for card in CARDS]
@@ -91,17 +101,26 @@ def main(argv: list[str]) -> None:
     """Print the plan of one run, or the table."""
     chosen = arguments(argv)
     model = ModelShape.load(chosen.model)
-    print(f"{chosen.model}: {model.parameters:,} parameters ({model.layers} layers of {model.layer:,}, "
-          f"embedding {model.embedding:,}{' tied' if model.tied else ''}); key-value cache {model.kv_elements * 2:,} bytes/token")
+    print(
+        f"{chosen.model}: {model.parameters:,} parameters ({model.layers} layers of {model.layer:,}, "
+        f"embedding {model.embedding:,}{' tied' if model.tied else ''}); key-value cache {model.kv_elements * 2:,} bytes/token"
+    )
     shape = run_shape(chosen)
     if chosen.gpus:
         show_run(model, shape)
     else:
-        show_table(model, {
-            "gpus": shape.tensor_parallel, "checkpointing": shape.checkpointing, "micro_tokens": shape.micro_tokens,
-            "sequences": shape.sequences, "sequence_tokens": shape.sequence_tokens,
-            "tensor_parallel": shape.tensor_parallel, "sampler": shape.sampler,
-        })
+        show_table(
+            model,
+            {
+                "gpus": shape.tensor_parallel,
+                "checkpointing": shape.checkpointing,
+                "micro_tokens": shape.micro_tokens,
+                "sequences": shape.sequences,
+                "sequence_tokens": shape.sequence_tokens,
+                "tensor_parallel": shape.tensor_parallel,
+                "sampler": shape.sampler,
+            },
+        )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ ever changed or deleted; whether a record is superseded follows from the edges. 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import sqlite3
@@ -106,10 +107,9 @@ class MemoryStore:
 
     def close(self) -> None:
         """Fold the log into the file and close it."""
-        try:
+        # While another process reads, the log stays; the last one to close folds it.
+        with contextlib.suppress(sqlite3.Error):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.Error:
-            pass  # another process reads: it folds the log when it closes
         self._db.close()
 
     def __enter__(self) -> MemoryStore:
@@ -195,7 +195,8 @@ class MemoryStore:
             },
         )
         self._db.executemany(
-            "INSERT INTO messages (position, entry_id, session, turn, speaker, ts, at, content, message_id, reply_to, channel, key)"
+            "INSERT INTO messages"
+            " (position, entry_id, session, turn, speaker, ts, at, content, message_id, reply_to, channel, key)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
@@ -291,8 +292,8 @@ def message_keys(messages: Sequence[ChatMessage]) -> list[bytes]:
             said = (message.channel, message.speaker_id or message.speaker, message.ts, message.content)
             seen[said] = seen.get(said, 0) + 1
             parts = ("said", *said, str(seen[said]))
-        joined = "".join(f"{len(part)}:{part}" for part in parts)
-        keys.append(hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=16).digest())
+        # A tuple's repr joins its parts unambiguously.
+        keys.append(hashlib.blake2b(repr(parts).encode(), digest_size=16).digest())
     return keys
 
 

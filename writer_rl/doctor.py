@@ -222,7 +222,9 @@ def extension_locks(environment: Mapping[str, str] = os.environ) -> list[Check]:
     if not stale:
         return [Check("extension lock", "ok", "none left behind")]
     listed = " ".join(map(str, stale))
-    return [Check("extension lock", "problem", f"left by a killed run: {listed}", f"rm {listed}, or launch/doctor.py --fix")]
+    return [
+        Check("extension lock", "problem", f"left by a killed run: {listed}", f"rm {listed}, or launch/doctor.py --fix")
+    ]
 
 
 def stale_locks(environment: Mapping[str, str] = os.environ) -> list[Path]:
@@ -251,10 +253,14 @@ def wandb_mode(environment: Mapping[str, str] = os.environ) -> Check:
     mode = environment.get("WANDB_MODE", "")
     if mode != "online":
         return Check("wandb", "ok", mode or "offline unless tracking says otherwise")
-    known = bool(environment.get("WANDB_API_KEY")) or "api.wandb" in _read(Path(environment.get("HOME", "~")) / ".netrc")
+    known = bool(environment.get("WANDB_API_KEY")) or "api.wandb" in _read(
+        Path(environment.get("HOME", "~")) / ".netrc"
+    )
     if known:
         return Check("wandb", "ok", "online, with a key")
-    return Check("wandb", "problem", "online without a key", "set WANDB_API_KEY, run `wandb login`, or WANDB_MODE=offline")
+    return Check(
+        "wandb", "problem", "online without a key", "set WANDB_API_KEY, run `wandb login`, or WANDB_MODE=offline"
+    )
 
 
 def endpoint(url: str, key: str = "", seconds: float = 3.0) -> Check:

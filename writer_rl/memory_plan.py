@@ -149,7 +149,9 @@ def plan(model: ModelShape, run: RunShape) -> Plan:
     )
 
 
-def fewest_gpus(model: ModelShape, run: RunShape, gib: float, choices: tuple[int, ...] = (1, 2, 4, 8, 16)) -> int | None:
+def fewest_gpus(
+    model: ModelShape, run: RunShape, gib: float, choices: tuple[int, ...] = (1, 2, 4, 8, 16)
+) -> int | None:
     """The smallest number of `gib` GiB GPUs in `choices` on which `run` fits; None if none of them does."""
     for gpus in choices:
         if gpus % run.tensor_parallel == 0 and plan(model, replace(run, gpus=gpus)).fits(gib):

@@ -113,7 +113,9 @@ class ModelShape:
         return cls.from_config(config, str(file))
 
 
-def _qwen2(hidden: int, layers: int, heads: int, kv_heads: int, intermediate: int, vocab: int, tied: bool) -> ModelShape:
+def _qwen2(
+    hidden: int, layers: int, heads: int, kv_heads: int, intermediate: int, vocab: int, tied: bool
+) -> ModelShape:
     return ModelShape(
         "qwen2", vocab, hidden, layers, heads, kv_heads, hidden // heads, intermediate, tied=tied, qkv_bias=True
     )

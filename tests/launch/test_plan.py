@@ -22,7 +22,12 @@ def test_one_run_is_itemised(repository):
 
 
 def test_wrong_arguments_end_with_one_line_and_2(repository):
-    for arguments in (["--model", "absent"], ["--gpus", "3", "--tensor-parallel", "2"], ["--zer", "1"], ["--gpus", "x"]):
+    for arguments in (
+        ["--model", "absent"],
+        ["--gpus", "3", "--tensor-parallel", "2"],
+        ["--zer", "1"],
+        ["--gpus", "x"],
+    ):
         shown = plan(repository, *arguments)
         assert shown.returncode == 2
         assert shown.stderr.count("\n") == 1 and "Traceback" not in shown.stderr

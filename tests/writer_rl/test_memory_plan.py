@@ -55,7 +55,13 @@ def test_fewest_gpus_is_the_first_that_fits():
 
 
 def test_impossible_settings_are_refused():
-    for wrong in ({"zero": 0}, {"gpus": 0}, {"offload_parameters": True}, {"gpus": 3, "tensor_parallel": 2}, {"micro_tokens": 0}):
+    for wrong in (
+        {"zero": 0},
+        {"gpus": 0},
+        {"offload_parameters": True},
+        {"gpus": 3, "tensor_parallel": 2},
+        {"micro_tokens": 0},
+    ):
         with pytest.raises(PlanError):
             RunShape(**wrong)
 

@@ -1,0 +1,100 @@
+"""Who writes a living memory, one segment at a time: an exported Writer, a model behind an endpoint, or nobody."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from memory_env import MemoryState, ObservationLimits, PromptTemplate, Segment, observe
+from memory_env.query.endpoint_client import EndpointClient
+from writer_rl.config import EvaluationConfig
+from writer_rl.evaluation.writers import ENDPOINT, NOBODY, accept_actions, checkpoint_folder, checkpoint_identity, prompt_path
+
+NOOP_OUTPUT = '{"actions":[{"action":"NOOP"}]}'
+
+
+class SegmentTooLong(ValueError):
+    """Roster and segment do not fit the Writer's context: a shorter segment may."""
+
+
+class SegmentWriter(Protocol):
+    """`identity` names everything that determines the outputs."""
+
+    identity: str
+
+    def write(self, state: MemoryState, segment: Segment) -> tuple[str, bool]:
+        """(completion, whether it hit the length limit). Raises SegmentTooLong."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Nobody:
+    """Writes nothing: the memory holds the messages alone."""
+
+    identity = NOBODY
+
+    def write(self, state: MemoryState, segment: Segment) -> tuple[str, bool]:
+        """A NOOP."""
+        return NOOP_OUTPUT, False
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class CheckpointWriter:
+    """An exported Writer (or any checkpoint), decoded greedily."""
+
+    def __init__(self, source: str, config: EvaluationConfig):
+        from rollout.engine import SamplingParams
+        from writer_rl.evaluation.engines import open_engine
+
+        folder = checkpoint_folder(source)
+        self.identity = checkpoint_identity(folder, config)
+        self._engine, self._prompt = open_engine(folder, config)
+        self._sampling = SamplingParams(greedy=True, max_new_tokens=config.rollout.max_new_tokens)
+
+    def write(self, state: MemoryState, segment: Segment) -> tuple[str, bool]:
+        """The Writer's completion."""
+        from rollout.engine import GenerationRequest
+        from rollout.writer_prompt import PromptDoesNotFit
+
+        try:
+            encoded = self._prompt.encode(state, segment)
+        except PromptDoesNotFit as error:
+            raise SegmentTooLong(str(error)) from None
+        made = self._engine.generate([GenerationRequest(encoded.token_ids, 0, self._sampling)])[0]
+        return made.text, made.finish_reason == "length"
+
+    def close(self) -> None:
+        """Free the engine."""
+        self._engine.close()
+
+
+class EndpointWriter:
+    """A model behind an OpenAI-compatible endpoint, asked with the Writer's prompt file."""
+
+    def __init__(self, client: EndpointClient, config: EvaluationConfig):
+        self._client = client
+        self._template = PromptTemplate.load(prompt_path(config))
+        self._limits = ObservationLimits(config.data.heads_per_owner, config.data.max_chars)
+        self.identity = f"{ENDPOINT}{client.settings.model}:{self._template.sha256}"
+
+    def write(self, state: MemoryState, segment: Segment) -> tuple[str, bool]:
+        """The model's action list. Raises what the client raises: an outage is never an empty memory."""
+        messages = self._template.render(observe(state, segment, self._limits))
+        return self._client.complete("write", messages, accept_actions, f"position {segment.position}"), False
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+def open_segment_writer(source: str, config: EvaluationConfig, base_url: str | None = None) -> SegmentWriter:
+    """The Writer that `source` names: "none", "endpoint:MODEL", or a folder. DataError for a folder without a model."""
+    if source == NOBODY:
+        return Nobody()
+    if source.startswith(ENDPOINT):
+        from memory_env.query.endpoint_client import EndpointSettings
+
+        settings = EndpointSettings(source.removeprefix(ENDPOINT), base_url, max_tokens=config.rollout.max_new_tokens)
+        return EndpointWriter(EndpointClient(settings), config)
+    return CheckpointWriter(source, config)
