@@ -42,6 +42,13 @@ def test_owner_and_layer_must_be_equal_the_source_need_not(coordinate, value):
     assert chain_reward(other, TEA_TO_COFFEE) == value
 
 
+def test_an_edge_lies_where_its_old_record_lies():
+    """An UPDATE reuses the coordinates, so a new record that lies elsewhere is not what an edge is matched by."""
+    moved = change("Alice likes tea", "Alice likes coffee now")
+    moved["entries"][1] |= {"owner": "Bob", "layer": "group_insight"}
+    assert chain_reward(moved, TEA_TO_COFFEE) == 1.0
+
+
 def test_an_extra_edge_lowers_the_score():
     extra = change("one", "two")
     both = state(*TEA_TO_COFFEE["entries"], *extra["entries"])

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import math
 
 import pytest
@@ -140,3 +141,20 @@ def test_identical_steps_of_a_group_cost_one_comparison(monkeypatch):
     scorer.clear()
     assert score_step(ACTIONS, REPORT, state(), written, reference, scorer) == rewards[0]
     assert len(calls) == 2
+
+
+def test_public_teacher_states_equal_the_plain_definition(shared_data):
+    """Real memories (English and Italian), each against itself less some records, and against the others'."""
+    files = sorted((shared_data / "speakermem_r1" / "teacher_final_states").glob("*.json"))
+    memories = [json.loads(file.read_text("utf-8"))["final_state"] for file in files]
+    assert len(memories) == 3
+    scorer = Scorer()
+    for memory in memories:
+        assert score_step([], {}, None, memory, memory, scorer).mem == 1.0
+        less = memory | {"entries": memory["entries"][2:] + memory["entries"][:1]}
+        for written, reference in [(less, memory), (memory, less)] + [(memory, other) for other in memories]:
+            values = dataclasses.asdict(score_step([], {}, None, written, reference, scorer))
+            score, macro, worst, owners = plain.phi(written["entries"], reference["entries"])
+            assert (values["phi"], values["phi_macro"], values["phi_worst"], values["owners"]) == (
+                score, macro, worst, owners,
+            )  # fmt: skip
