@@ -24,9 +24,7 @@ def chain_reward(pred_state: Any, ref_state: Any, scorer: Scorer | None = None) 
     predicted, reference = _changes(pred_state, scorer), _changes(ref_state, scorer)
     if not predicted or not reference:
         return 1.0 if not predicted and not reference else 0.0
-    return scorer.once(
-        ("chain", predicted, reference), lambda: soft_f1(_weights(predicted, reference, scorer), len(reference))
-    )
+    return scorer.once(("chain", predicted, reference), lambda: soft_f1(_weights(predicted, reference, scorer), len(reference)))
 
 
 def _changes(state: Any, scorer: Scorer) -> tuple[Change, ...]:

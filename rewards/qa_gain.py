@@ -14,9 +14,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
 from typing import Any, Protocol
 
 from memory_env.network import Question
@@ -129,16 +129,14 @@ def qa_gain(
     question that is left out is not asked further. Raises QAFailure as soon as more than `max_failure_rate` of the
     selected questions of all groups have failed. Whatever else a part raises comes through, and no more calls start.
     """
-    asked = [
-        _Asked(place, group, select_questions(group.questions, max_questions)) for place, group in enumerate(groups)
-    ]
-    pool = ThreadPoolExecutor(concurrency, thread_name_prefix="qa")
+    asked = [_Asked(place, group, select_questions(group.questions, max_questions)) for place, group in enumerate(groups)]
+    pool = ThreadPool(concurrency)  # daemon threads: a call that hangs does not keep a stopped run from ending
     try:
         calls = _Calls(pool, asked, max_failure_rate)
         found = _evidences(asked, retrieval, calls)
         verdicts = _verdicts(asked, found, answerer, judge, calls)
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.terminate()
     return [_gain(one, verdicts, calls) for one in asked]
 
 
@@ -161,7 +159,7 @@ BOTH, S1 = "both", "s1"
 class _Calls:
     """Runs calls in the pool, counts them, and keeps the first error of every question."""
 
-    def __init__(self, pool: ThreadPoolExecutor, asked: Sequence[_Asked], max_failure_rate: float):
+    def __init__(self, pool: ThreadPool, asked: Sequence[_Asked], max_failure_rate: float):
         self._pool, self._max_failure_rate = pool, max_failure_rate
         self._asked = asked
         self._questions = sum(len(one.questions) for one in asked)
@@ -171,15 +169,16 @@ class _Calls:
 
     def run(self, work: Mapping[Hashable, Work], stage: str, *, counted: bool) -> dict[Hashable, Any]:
         """The result of every piece of work whose question has not failed, by the key of the work."""
-        futures = {self._pool.submit(self._attempt, stage, counted, *work[key]): key for key in work}
-        results = {futures[future]: future.result() for future in self._checked(futures)}
-        return {key: results[key] for key in work if work[key][0] not in self.errors}
 
-    def _checked(self, futures: Iterable[Future]) -> Iterator[Future]:
-        for future in as_completed(futures):
-            yield future
+        def attempt(item: tuple[Hashable, Work]) -> tuple[Hashable, Any]:
+            return item[0], self._attempt(stage, counted, *item[1])
+
+        results = {}
+        for key, result in self._pool.imap_unordered(attempt, work.items()):
+            results[key] = result
             if len(self.errors) > self._max_failure_rate * self._questions:
                 raise QAFailure(list(self.errors.values()), self._questions, self._max_failure_rate)
+        return {key: results[key] for key in work if work[key][0] not in self.errors}
 
     def _attempt(self, stage: str, counted: bool, key: Key, function: Callable[..., Any], arguments: tuple) -> Any:
         if key in self.errors:
@@ -240,9 +239,7 @@ def _gain(one: _Asked, verdicts: Mapping[Hashable, bool], calls: _Calls) -> QAGa
     errors = tuple(calls.errors[key] for key in one.keys if key in calls.errors)
     keys = [key for key in one.keys if key not in calls.errors]
     if not keys:
-        _log.warning(
-            "%s: no question could be judged (%d asked): its terminal gain is 0", one.group.network_id, selected
-        )
+        _log.warning("%s: no question could be judged (%d asked): its terminal gain is 0", one.group.network_id, selected)
     both, s1 = ([sum(verdicts[key, g, track] for key in keys) for g in range(size)] for track in (BOTH, S1))
     count = max(1, len(keys))
     return QAGain(

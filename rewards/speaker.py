@@ -68,9 +68,7 @@ def _order(member: Member) -> tuple[str, str, str]:
 def _bucket_f1(predicted: Sequence[Member], reference: Sequence[Member], scorer: Scorer) -> float:
     if not predicted or not reference:
         return 0.0
-    return scorer.once(
-        ("bucket", predicted, reference), lambda: soft_f1(_kappa(predicted, reference, scorer), len(reference))
-    )
+    return scorer.once(("bucket", predicted, reference), lambda: soft_f1(_kappa(predicted, reference, scorer), len(reference)))
 
 
 def _kappa(predicted: Sequence[Member], reference: Sequence[Member], scorer: Scorer) -> list[Row]:

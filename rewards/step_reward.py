@@ -39,9 +39,7 @@ class StepReward:
     mem: float
     penalty: float
 
-    def qa_term(
-        self, qa_gain: float | None, position: int, length: int | None, weights: RewardWeights = PAPER
-    ) -> float:
+    def qa_term(self, qa_gain: float | None, position: int, length: int | None, weights: RewardWeights = PAPER) -> float:
         """0.35 * 0.95^(T-1-t) * R_QA for t = `position` of T = `length`; 0 without a gain or a length."""
         if qa_gain is None or length is None:
             return 0.0

@@ -2,6 +2,8 @@
 
 import dataclasses
 import random
+import subprocess
+import sys
 import threading
 import time
 
@@ -284,6 +286,29 @@ def test_an_error_that_is_no_judge_error_is_not_swallowed():
 
     with pytest.raises(KeyError, match="a bug"):
         gain(FOUR, all_different(2), Broken())
+
+
+def test_a_call_that_hangs_keeps_neither_an_error_nor_the_process_from_ending(repository):
+    script = """
+import threading
+from rewards import QAGroup, qa_gain
+from tests.rewards.test_qa_gain import FOUR, Backend, Retrieval, all_different
+
+started = threading.Event()
+
+class Hanging(Backend):
+    def answer(self, question, evidence):
+        if question.id == "q1":
+            started.set()
+            threading.Event().wait()
+        started.wait()
+        raise KeyError("a bug")
+
+qa_gain([QAGroup("net", FOUR, all_different(2))], Retrieval(), Hanging(), Hanging())
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=repository, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "KeyError: 'a bug'"
 
 
 def test_the_real_pipeline_tells_a_memory_from_none():
