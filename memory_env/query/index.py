@@ -15,6 +15,8 @@ from memory_env.query.similarity import build_similarity
 from memory_env.query.terms import terms
 from memory_env.records import Edge, Record
 
+_LEAST = 1e-6
+
 
 class Memory(Protocol):
     """What retrieval reads of a memory state."""
@@ -57,8 +59,15 @@ class VerbatimIndex:
         return build_similarity(self._texts, self._embedder)
 
     def relevance(self, query: str) -> np.ndarray:
-        """Recall scores of all messages, float64 [N]."""
-        return self._bm25.scores(terms(query)) if self._embedder is None else self._similarity.scores(query)
+        """Recall scores of all messages, float64 [N]; positive exactly where a message can be recalled.
+
+        BM25 can be 0 or negative for a term of half the messages (certain in a chat of two): such messages follow the others,
+        by term overlap. A message that shares no term has 0.
+        """
+        overlap = self._similarity.scores(query)
+        if self._embedder is not None:
+            return overlap
+        return np.where(overlap > 0, np.maximum(self._bm25.scores(terms(query)), _LEAST * overlap), 0.0)
 
     def similarity(self, query: str) -> np.ndarray:
         """Cosines of all messages with the query, float64 [N]: what the fallback's floor is compared to."""
