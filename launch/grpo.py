@@ -32,6 +32,9 @@ def main(argv: list[str]) -> int:
         print(to_yaml(config))
         print("\n".join(plan.lines()))
         return 0
+    from writer_rl.distributed import prepare_environment
+
+    prepare_environment()
     from writer_rl.grpo import train
 
     return train(config)

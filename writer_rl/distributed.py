@@ -78,21 +78,26 @@ class World:
         return tensor.tolist()
 
 
+def prepare_environment() -> None:
+    """Tell DeepSpeed what to run on. Called before anything imports it (transformers does), or it warns that it found nothing."""
+    if not torch.cuda.is_available():
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")
+
+
 def connect(threads: int | None = None) -> World:
     """Join the run that torchrun or accelerate launch started, or start a run of one process.
 
     threads: CPU threads of torch in this process. A second call in the same process joins the same group.
     """
+    prepare_environment()
     if threads is not None:
         torch.set_num_threads(threads)
     rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     local_rank = int(os.environ.get("LOCAL_RANK", 0))
-    on_gpu = torch.cuda.is_available() and os.environ.get("DS_ACCELERATOR", "cuda") == "cuda"
+    on_gpu = os.environ.get("DS_ACCELERATOR") != "cpu"
     device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
     if on_gpu:
         torch.cuda.set_device(device)
-    else:
-        os.environ.setdefault("DS_ACCELERATOR", "cpu")  # DeepSpeed else warns at each import that it found no accelerator
     if not dist.is_initialized():
         backend = "cpu:gloo,cuda:nccl" if on_gpu else "gloo"
         if size == 1:

@@ -99,7 +99,9 @@ def _load(call: Any, source: str, **kwargs: Any) -> Any:
 
 def _pretrained(source: str, settings: ModelSection) -> PreTrainedModel:
     from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     model, info = _load(
         AutoModelForCausalLM.from_pretrained,
         source,
