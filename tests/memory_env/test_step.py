@@ -140,7 +140,7 @@ def test_members_of_this_segment_are_in_the_roster_and_later_ones_are_not():
 
 
 def test_a_member_named_like_the_group_in_a_hand_made_segment_is_no_source():
-    hostile = segment(0, "hi", speakers=("GROUP", "Alice"))
+    hostile = segment(0, "hi", "hello", speakers=("GROUP", "Alice"))
     _, report = step(MemoryState.empty(), hostile, [add("x", "GROUP", "GROUP", "group_insight"), add("y", owner="GROUP")])
     assert report.applied == 0 and len(report.errors) == 2
 
@@ -217,6 +217,12 @@ def test_duplicates_are_errors_and_not_applied(past):
     )
     assert contents == ["x y", "x y", "z"]
     assert [error.partition(":")[0] for error in report.errors] == ["action 1", "action 3", "action 5"]
+
+
+def test_an_update_that_became_an_add_makes_the_same_add_a_duplicate(past):
+    coordinates = {"owner": "Bob", "source": "Alice", "layer": "per_speaker_core"}
+    contents, report = applied(past, update("ffffffff", "new", **coordinates), add("NEW", "Bob"))
+    assert contents == ["new"] and len(report.errors) == 2
 
 
 def test_a_repetition_of_what_memory_holds_is_applied(past):
