@@ -7,7 +7,7 @@ from typing import Any
 
 from memory_env import ObservationLimits, PromptTemplate
 from rollout.writer_prompt import WriterPrompt
-from writer_rl.config import EvaluationConfig
+from writer_rl.config import EvaluationConfig, ModelSection
 from writer_rl.policy import load_policy, load_tokenizer
 
 
@@ -20,24 +20,36 @@ def open_engine(folder: Path, config: EvaluationConfig) -> tuple[Any, WriterProm
     settings = config.model.model_copy(update={"path": str(folder), "tokenizer": tokenizer_source, "init": "pretrained"})
     tokenizer = load_tokenizer(settings)
     if config.rollout.engine == "vllm":
-        from rollout.vllm_engine import VLLMEngine
-
-        engine, context = _vllm(VLLMEngine, folder, tokenizer, config)
+        engine, context = _vllm(folder, tokenizer, config)
     else:
-        import torch
-        from rollout.hf_engine import HFEngine
-
-        policy = load_policy(settings).eval()
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        model = policy.model.to(device)
-        engine, context = HFEngine(model, tokenizer), model.config.max_position_embeddings
+        engine, context = _transformers(settings, tokenizer, config)
+    template = PromptTemplate.load(prompt_path(config))
     limits = ObservationLimits(config.data.heads_per_owner, config.data.max_chars)
-    room = context - config.rollout.max_new_tokens
-    return engine, WriterPrompt(tokenizer, PromptTemplate.load(prompt_path(config)), room, limits)
+    return engine, WriterPrompt(tokenizer, template, context - config.rollout.max_new_tokens, limits)
 
 
-def _vllm(engine_type: Any, folder: Path, tokenizer: Any, config: EvaluationConfig) -> tuple[Any, int]:
+def _transformers(settings: ModelSection, tokenizer: Any, config: EvaluationConfig) -> tuple[Any, int]:
+    import torch
+
+    from rollout.hf_engine import HFEngine
+
+    model = load_policy(settings).eval().model.to("cuda" if torch.cuda.is_available() else "cpu")
+    return HFEngine(model, tokenizer, max_batch_tokens=config.rollout.max_batch_tokens), model.config.max_position_embeddings
+
+
+def _vllm(folder: Path, tokenizer: Any, config: EvaluationConfig) -> tuple[Any, int]:
     from transformers import AutoConfig
 
-    engine = engine_type(str(folder), tokenizer, config.rollout)
+    from rollout.vllm_engine import VLLMEngine
+
+    settings = config.rollout
+    engine = VLLMEngine(
+        str(folder),
+        tokenizer,
+        dtype=config.model.dtype,
+        block_size=settings.block_size,
+        gpu_memory_utilization=settings.gpu_memory_utilization,
+        kv_cache_gib=settings.kv_cache_gib,
+        tensor_parallel=settings.tensor_parallel,
+    )
     return engine, AutoConfig.from_pretrained(folder).max_position_embeddings

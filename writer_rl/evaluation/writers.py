@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from memory_env import DataError, MemoryState, Network, ObservationLimits, PromptTemplate, observe, parse_completion, step
 from memory_env.query.endpoint_client import EndpointClient
-from writer_rl.config import EvaluationConfig, ROOT, resolve
+from writer_rl.config import ROOT, EvaluationConfig, resolve
 from writer_rl.data import taught
 from writer_rl.evaluation.memories import Completion
 
@@ -66,20 +66,17 @@ def open_writer(source: str, config: EvaluationConfig, client: Callable[[str], E
 
 
 def checkpoint_folder(source: str) -> Path:
-    """The folder with config.json and weights that a path means: itself, or its newest exported or saved model."""
+    """The model folder that a path means: itself (an export), a checkpoint's model, or that of a run's newest checkpoint."""
     path = resolve(source)
-    candidates = [path, path / "model", path / "policy", *_newest(path / "checkpoints")]
-    for candidate in candidates:
+    for candidate in (path, path / "model"):
         if (candidate / "config.json").is_file():
             return candidate
-        if (candidate / "model" / "config.json").is_file():
-            return candidate / "model"
-    raise DataError(f"--writer {source}: no model there (no config.json); name a checkpoint or an exported folder")
+    from writer_rl.checkpoint import CheckpointError, find_checkpoint
 
-
-def _newest(folder: Path) -> list[Path]:
-    inside = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
-    return sorted(inside, key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
+    try:
+        return find_checkpoint(path) / "model"
+    except CheckpointError:
+        raise DataError(f"--writer {source}: no model there; name an exported folder, a checkpoint or a run directory") from None
 
 
 class TeacherWriter:
@@ -121,7 +118,9 @@ class EndpointWriter:
             state, completions = MemoryState.empty(), []
             for segment in network.segments(self._config.data.window):
                 messages = self._prompt.render(observe(state, segment, self._limits))
-                text = self._client.complete("write", messages, accept_actions, f"{network.network_id}, position {segment.position}")
+                text = self._client.complete(
+                    "write", messages, accept_actions, f"{network.network_id}, position {segment.position}"
+                )
                 completions.append(Completion(text))
                 state, _ = step(state, segment, text, strict=self._config.data.strict)
             done(network, completions)
