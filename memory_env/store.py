@@ -118,10 +118,18 @@ class MemoryStore:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> Iterator[tuple]:
+        try:
+            yield from self._db.execute(query, values)
+        except sqlite3.Error as error:
+            raise DataError(f"{self.path}: {_reason(error)}") from None
+
+    def _one(self, query: str) -> int:
+        return next(self._rows(query))[0]
+
     def meta(self, key: str) -> str:
         """A setting of the memory; "" if it has none of that name."""
-        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else ""
+        return next((value for (value,) in self._rows("SELECT value FROM meta WHERE key = ?", (key,))), "")
 
     def set_meta(self, key: str, value: str) -> None:
         """Note a setting."""
@@ -130,15 +138,15 @@ class MemoryStore:
     def counts(self) -> dict[str, int]:
         """Rows per table."""
         tables = ("segments", "members", "messages", "records", "edges")
-        return {table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
+        return {table: self._one(f"SELECT count(*) FROM {table}") for table in tables}
 
     def next_position(self) -> int:
         """The writing position that comes next."""
-        return self._db.execute("SELECT coalesce(max(position), -1) + 1 FROM segments").fetchone()[0]
+        return self._one("SELECT coalesce(max(position), -1) + 1 FROM segments")
 
     def members(self) -> list[tuple[str, str, str]]:
         """(canonical name, name in the export, speaker id) of every member."""
-        return list(self._db.execute("SELECT name, speaker, speaker_id FROM members ORDER BY name"))
+        return list(self._rows("SELECT name, speaker, speaker_id FROM members ORDER BY name"))
 
     def unseen(self, messages: Sequence[ChatMessage]) -> list[tuple[ChatMessage, bytes]]:
         """The messages that the memory does not hold, with their keys, in their order."""
@@ -148,20 +156,18 @@ class MemoryStore:
             part = keyed[start : start + 500]
             marks = ",".join("?" * len(part))
             query = f"SELECT key FROM messages WHERE key IN ({marks})"
-            known = {row[0] for row in self._db.execute(query, [key for _, key in part])}
+            known = {row[0] for row in self._rows(query, [key for _, key in part])}
             fresh += [(message, key) for message, key in part if key not in known]
         return fresh
 
     def last_message(self, channel: str) -> tuple[str, int, float | None] | None:
         """(session, turn, seconds since 1970) of a channel's last message; None for a new channel."""
-        row = self._db.execute(
-            "SELECT session, turn, at FROM messages WHERE channel = ? ORDER BY place DESC LIMIT 1", (channel,)
-        ).fetchone()
-        return tuple(row) if row else None
+        query = "SELECT session, turn, at FROM messages WHERE channel = ? ORDER BY place DESC LIMIT 1"
+        return next(self._rows(query, (channel,)), None)
 
     def sessions(self) -> int:
         """How many sessions the memory holds."""
-        return self._db.execute("SELECT count(DISTINCT session) FROM messages").fetchone()[0]
+        return self._one("SELECT count(DISTINCT session) FROM messages")
 
     def append(self, segments: Iterable[Written]) -> None:
         """Add segments in one transaction. DataError where the file can't take them; then it holds none of them."""
@@ -231,12 +237,12 @@ class MemoryStore:
         until = float("inf") if everything else as_of
         segments = {
             position: (session, ts)
-            for position, session, ts, ends in self._db.execute("SELECT position, session, ts, ends FROM segments")
+            for position, session, ts, ends in self._rows("SELECT position, session, ts, ends FROM segments")
             if everything or (ends is not None and ends <= until)
         }
         newer = {
             old: new
-            for position, old, new in self._db.execute("SELECT position, old, new FROM edges ORDER BY place")
+            for position, old, new in self._rows("SELECT position, old, new FROM edges ORDER BY place")
             if position in segments
         }
         messages = [
@@ -244,7 +250,7 @@ class MemoryStore:
                 row[1], row[5], row[4], row[4], VERBATIM_LAYER, VERBATIM_UTYPE, row[2], row[3], row[0], row[6],
                 confidence=VERBATIM_CONFIDENCE,
             )
-            for row in self._db.execute(
+            for row in self._rows(
                 "SELECT position, entry_id, session, turn, speaker, content, ts, at FROM messages ORDER BY place"
             )
             if row[0] in segments or (row[7] is not None and row[7] <= until)
@@ -256,7 +262,7 @@ class MemoryStore:
                 from_ids=tuple(json.loads(row[8])), links=tuple(json.loads(row[9])),
                 superseded_by=newer.get(row[1], ""), confidence=row[7],
             )
-            for row in self._db.execute(
+            for row in self._rows(
                 "SELECT position, entry_id, owner, source, layer, utype, content, confidence, from_ids, links"
                 " FROM records ORDER BY place"
             )
@@ -266,7 +272,7 @@ class MemoryStore:
 
     def segments(self) -> Iterator[dict[str, Any]]:
         """Every segment: position, session, ts, writer, completion, report."""
-        rows = self._db.execute("SELECT position, session, ts, writer, completion, report FROM segments ORDER BY position")
+        rows = self._rows("SELECT position, session, ts, writer, completion, report FROM segments ORDER BY position")
         for position, session, ts, writer, completion, report in rows:
             yield {
                 "position": position,

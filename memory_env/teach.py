@@ -110,7 +110,8 @@ def settle(state: MemoryState, segment: Segment, actions: Sequence[Any]) -> tupl
             continue
         _, report = step(state, segment, [*kept, action])
         if report.errors:
-            refused.append((action, report.errors[-1]))
+            # The error starts with the action's place among those tried here, which tells a reader nothing.
+            refused.append((action, report.errors[-1].removeprefix(f"action {len(kept)}: ")))
         else:
             kept.append(action)
     return kept or [dict(NOOP)], refused
