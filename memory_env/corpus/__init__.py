@@ -9,7 +9,7 @@ from memory_env.corpus.reference import BiasRates, biased_actions, complete_acti
 from memory_env.corpus.sets import HELDOUT, TRAIN
 from memory_env.corpus.vocabulary import vocabulary
 from memory_env.network import Network, load_network
-from memory_env.trajectory import TeacherTrajectory, load_trajectory
+from memory_env.trajectory import TeacherTrajectory, load_trajectory, replay_teacher
 
 __all__ = [
     "DATA",
@@ -52,6 +52,7 @@ def teacher(network: Network) -> TeacherTrajectory:
     """
     frozen = DATA / "trajectories" / f"{network.network_id}.json"
     if frozen.is_file():
-        return load_trajectory(frozen, network)
+        actions = load_trajectory(frozen, network).actions
+        return TeacherTrajectory(network.network_id, actions, replay_teacher(network, actions))
     taught = conversation(network.network_id).taught
     return TeacherTrajectory(network.network_id, taught.actions, taught.states)

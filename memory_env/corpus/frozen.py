@@ -152,9 +152,13 @@ def verify(folder: Path = DATA, sft: bool = True, progress: Progress = lambda li
 
 
 def _state(state: dict[str, Any]) -> dict[str, Any]:
-    return {name: [_Line(part) for part in state[name]] for name in ("entries", "update_edges")} | {
-        "roster": _Line(state["roster"])
-    }
+    # as in the published files, the records' provenance is left out: replaying the actions gives it
+    entries = [{name: value for name, value in entry.items() if name != "from_ids"} for entry in state["entries"]]
+    return {"entries": _each(entries), "update_edges": _each(state["update_edges"]), "roster": _Line(state["roster"])}
+
+
+def _each(values: list[Any]) -> list[_Line]:
+    return [_Line(value) for value in values]
 
 
 class _Line:

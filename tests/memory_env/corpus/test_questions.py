@@ -105,6 +105,9 @@ def test_anchors_are_real_turns():
                 turn.speaker,
                 turn.content,
             )
+            position = chat.plan.positions[index - 1]
+            event = next(e for e in position.events if e.message == turn.index)
+            assert anchor["relevance"].endswith(event.content)
         assert question.evidence_anchors or not chat.plan.facts
         assert {a["turn_id"] for a in question.temporal_anchors} <= set(turns)
         assert bool(question.temporal_anchors) == (question.category == "Q8")
