@@ -1,4 +1,6 @@
-"""How good a written memory is, measured against the teacher's reference and the questions' gold values; no answerer, no judge."""
+"""How good a written memory is, measured against the teacher's reference and the questions' gold values; no answerer, no
+judge.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ def memory_metrics(
     `questions` (network id -> questions) cover.
 
     Keys: the reward components (means over all steps), `total` (mean local return, without the QA term), `question_score`,
-    `update_accuracy`, `attribution_accuracy` (all in [0, 1]; a mean over nothing is left out), and the counts `steps`, `questions`,
-    `reference_updates`, `matched_contents`, `records`.
+    `update_accuracy`, `attribution_accuracy` (all in [0, 1]; a mean over nothing is left out), and the counts `steps`,
+    `questions`, `reference_updates`, `matched_contents`, `records`.
 
     Raises KeyError for a trajectory without a reference.
     """
@@ -59,8 +61,8 @@ def memory_metrics(
 def known(question: Question, state: Any) -> bool:
     """Whether the gold value stands in a head record of the right owner (any version counts where the question is temporal).
 
-    The gold value is the rubric's items, else the correct option, else the terms of the gold answer. An item that asks for a person
-    stands in a record about or from that person whose content the gold answer repeats.
+    The gold value is the rubric's items, else the correct option, else the terms of the gold answer. An item that asks for a
+    person stands in a record about or from that person whose content the gold answer repeats.
     """
     rubric = rubric_of(question) or _plain_rubric(question)
     candidates = state.derived() if question.temporal_anchors else state.heads()
@@ -93,7 +95,9 @@ def update_hits(state: Any, reference: Any) -> list[bool]:
 
 
 def attribution_hits(state: Any, reference: Any) -> list[bool]:
-    """Per record of `state` whose content the reference has: whether owner, source and layer are those of such a reference record."""
+    """Per record of `state` whose content the reference has: whether owner, source and layer are those of such a reference
+    record.
+    """
     targets = reference.derived()
     hits = []
     for record in state.derived():

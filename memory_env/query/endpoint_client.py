@@ -67,9 +67,9 @@ class EndpointSettings:
 class EndpointClient:
     """Thread-safe. `complete` returns the parsed JSON object that `accept` accepted, from the cache or from the endpoint.
 
-    Retried with exponential backoff, honouring Retry-After: 408, 409, 425, 429, 5xx, broken and hung connections, empty, truncated
-    (with twice the tokens) and malformed responses. A refusal, another 4xx, or an exhausted deadline raises JudgeError; a wrong key,
-    model or address raises EndpointUnusable. The key appears in no message, log, cache or repr.
+    Retried with exponential backoff, honouring Retry-After: 408, 409, 425, 429, 5xx, broken and hung connections, and responses
+    that are empty, truncated (with twice the tokens) or malformed. A refusal, another 4xx, or an exhausted deadline raises
+    JudgeError; a wrong key, model or address raises EndpointUnusable. The key appears in no message, log, cache or repr.
     """
 
     def __init__(

@@ -7,13 +7,15 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
-# Given names that are everyday English words too: a name only where written with a capital, not by itself at the start of a sentence.
-AMBIGUOUS = frozenset(
-    """will may mark art hope rose grace faith bill june april august joy sky summer autumn dawn eve chip dean chase hunter miles
+# Given names that are everyday English words too: a name only where written with a capital, not by itself at the start of a
+# sentence.
+_AMBIGUOUS_WORDS = """
+    will may mark art hope rose grace faith bill june april august joy sky summer autumn dawn eve chip dean chase hunter miles
     page penny ruby pearl olive violet daisy heather star angel rich van sunny storm brook cliff dale glen lane rusty sandy tiger
     king prince earl duke bishop major guy drew young long short brown green white black gray grey see he all any one so no an
-    in do me us it""".split()
-)
+    in do me us it
+"""
+AMBIGUOUS = frozenset(_AMBIGUOUS_WORDS.split())
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SENTENCE_START = re.compile(r"(?:^|[.!?]\s)\W*$")
 # After these, an ambiguous first word is the verb: "Will the group ...", "May I ...".

@@ -65,8 +65,8 @@ def option_texts(options: object) -> dict[str, str]:
 
 
 def _rows(asked: Asked, evidence: Evidence) -> list[Statement]:
-    """Statements row by row; GROUP's row beside members' rows only where it fits the issue better, and a question that names nobody
-    is answered from the best row alone.
+    """Statements row by row; GROUP's row beside members' rows only where it fits the issue better, and a question that names
+    nobody is answered from the best row alone.
     """
     stated: list[tuple[str, float, list[Statement]]] = []
     for owner in evidence.projection.rows:
@@ -111,10 +111,7 @@ def _choose(options: Mapping[str, str], asked: Asked, evidence: Evidence) -> Ans
         for item in asked.versions(reading.versions, _content):
             whom = set(_person_of(item, asked, named, evidence.roster)) if persons else set()
             for letter, text in options.items():
-                if persons:
-                    fit = float(people[letter][0] in whom)
-                else:
-                    fit = _coverage(text, item.content)
+                fit = float(people[letter][0] in whom) if persons else _coverage(text, item.content)
                 support[letter] = max(support[letter], reading.score * fit)
     best = max(support.values(), default=0.0)
     winners = [letter for letter, value in support.items() if value == best]
@@ -124,8 +121,9 @@ def _choose(options: Mapping[str, str], asked: Asked, evidence: Evidence) -> Ans
 
 
 def _person_of(item: EvidenceItem, asked: Asked, named: set[str], roster: tuple[str, ...]) -> list[str]:
-    """The person a record gives for an answer: its source where the question asks who said it; else its owner, or the members that
-    a GROUP record names; a message's speaker, with the members it names where several are asked for. Nobody the question names.
+    """The person a record gives for an answer: its source where the question asks who said it; else its owner, or the
+    members that a GROUP record names; a message's speaker, with the members it names where several are asked for. Nobody the
+    question names.
     """
     mentioned = [mention.name for mention in find_mentions(item.content, roster)]
     if asked.sayers:
@@ -187,8 +185,7 @@ def _message_readings(messages: Sequence[EvidenceItem], issue: Sequence[str], ow
     """
     own = set(terms(owner))
     scored = [
-        (term_match(issue, set(terms(f"{item.source} {item.content}")) - own), place, item)
-        for place, item in enumerate(messages)
+        (term_match(issue, set(terms(f"{item.source} {item.content}")) - own), place, item) for place, item in enumerate(messages)
     ]
     scored = sorted((each for each in scored if each[0] >= _MESSAGE_FLOOR), key=lambda each: (-each[0], each[1]))
     if not scored:

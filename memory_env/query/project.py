@@ -82,8 +82,8 @@ class RuleProjector:
     """Deterministic Project.
 
     Examples, roster (Alice, Bob): "What does every person drink?" -> rows (Alice, Bob); "What is the final decision?" -> rows
-    (GROUP,); "Alice's view of Bob" -> rows (Bob,), source Alice, owner Bob; "What did Bob think before?" -> rows (Bob,), mode full.
-    A question that names nobody and no group is looked up in every row ("ANY": the best row answers).
+    (GROUP,); "Alice's view of Bob" -> rows (Bob,), source Alice, owner Bob; "What did Bob think before?" -> rows (Bob,),
+    mode full. A question that names nobody and no group is looked up in every row ("ANY": the best row answers).
     """
 
     @property
@@ -113,7 +113,10 @@ class RuleProjector:
 
 
 def _source_and_owner(question: str, mentions: tuple[Mention, ...]) -> tuple[str, str]:
-    """The (source, owner) constraint of "A's view of B", "what does A think about B", "according to A, ... B ..."; else ("", "")."""
+    """The (source, owner) constraint of "A's view of B", "what does A think about B", "according to A, ... B ...".
+
+    ("", "") for anything else.
+    """
     for index, mention in enumerate(mentions):
         others = [other for other in mentions[index + 1 :] if other.name != mention.name]
         if _ACCORDING.search(question[: mention.start]):

@@ -66,8 +66,8 @@ class EvidenceItem:
     """One record as evidence: who it concerns, who said it, when, from where, and the verbatim messages behind it.
 
     Example: EvidenceItem("prefers tea", owner="Bob", source="Alice", layer="per_speaker_profile", utype="stance", session="s2",
-    turn=0, ts="2025-01-02", entry_id="d1", messages=("m7",)). `messages` are entry ids of System 1 records; a message cites itself.
-    `current` is False for a record that a later UPDATE superseded. `score` is the retrieval score, for tracing only.
+    turn=0, ts="2025-01-02", entry_id="d1", messages=("m7",)). `messages` are entry ids of System 1 records; a message cites
+    itself. `current` is False for a record that a later UPDATE superseded. `score` is the retrieval score, for tracing only.
     """
 
     content: str

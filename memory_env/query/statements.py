@@ -1,4 +1,6 @@
-"""The shape of an itemised answer: one line "Name: statement" per statement, as the offline answerer writes and the judge reads."""
+"""The shape of an itemised answer: one line "Name: statement" per statement, as the offline answerer writes and the judge
+reads.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,10 @@ NOTHING = "nothing recorded"
 _LINE = re.compile(r"^\s*(?:[-*•]\s*)?(?P<who>[^:\n]{1,60}?)\s*:\s+(?P<text>\S.*)$")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _ABSENT = re.compile(
-    r"\bnothing (?:is )?(?:recorded|known|mentioned|said)\b|\bno (?:recorded|known) \w+|\bnot (?:recorded|mentioned|known|stated|specified|answerable)\b"
-    r"|\bno information\b|\bunanswerable\b|\bunknown\b|^\s*nothing\W*$|\bdid(?:n't| not) (?:say|mention|state|express)\b|\bnever (?:said|mentioned)\b",
+    r"\bnothing (?:is )?(?:recorded|known|mentioned|said)\b|\bno (?:recorded|known) \w+"
+    r"|\bnot (?:recorded|mentioned|known|stated|specified|answerable)\b"
+    r"|\bno information\b|\bunanswerable\b|\bunknown\b|^\s*nothing\W*$"
+    r"|\bdid(?:n't| not) (?:say|mention|state|express)\b|\bnever (?:said|mentioned)\b",
     re.IGNORECASE,
 )
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-
 from memory_env.query.bm25 import best
 from memory_env.query.budgets import QueryBudgets
 from memory_env.query.index import VerbatimIndex

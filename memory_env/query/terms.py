@@ -14,15 +14,16 @@ from functools import lru_cache
 _WORD = re.compile(r"[\u3400-\u9fff]|(?:(?![\u3400-\u9fff])[^\W_])+", re.UNICODE)
 
 # Words that say how a question is asked rather than what about.
-STOPWORDS = frozenset(
-    """a about after again all also am an and any anybody anyone are as at be been being both but by can could did do does
+_FUNCTION_WORDS = """
+    a about after again all also am an and any anybody anyone are as at be been being both but by can could did do does
     doing done each either else every everybody everyone ever for from had has have having he her hers him his how i if in
     into is it its itself just may me might mine more most much must my myself no nor not now of off on once one ones only or
     other others our ours out over own per please she should so some somebody someone such than that the their theirs them
     themselves then there these they this those through to too under until up upon us very was we were what when where
     whether which while who whom whose why will with would yet you your yours yourself s t d ll m re ve don didn doesn isn
-    wasn aren couldn wouldn won""".split()
-)
+    wasn aren couldn wouldn won
+"""
+STOPWORDS = frozenset(_FUNCTION_WORDS.split())
 
 
 def words(text: str) -> list[str]:
@@ -48,7 +49,10 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=200_000)
 def terms(text: str) -> tuple[str, ...]:
-    """Stemmed content words in order, repetitions kept. Example: terms("What did Bob decide about parties?") -> ("bob", "decid", "party")."""
+    """Stemmed content words in order, repetitions kept.
+
+    Example: terms("What did Bob decide about parties?") -> ("bob", "decid", "party").
+    """
     return tuple(stem(word) for word in words(text) if word not in STOPWORDS)
 
 

@@ -12,7 +12,8 @@ NOT_IN_TOTAL = "judge"
 
 @dataclass(frozen=True, slots=True)
 class StageUsage:
-    """`calls` that were answered (by the model or from the cache), `cached` of them from the cache, and the tokens of all of them.
+    """`calls` that were answered (by the model or from the cache), `cached` of them from the cache, and the tokens of all of
+    them.
 
     Cached answers count with their original tokens, so that a resumed run reports the same as an uninterrupted one.
     """
@@ -44,7 +45,9 @@ class TokenLedger:
 
 
 def table_row(stages: Mapping[str, StageUsage], questions: int) -> dict[str, float]:
-    """Calls/units, Ingest in., Ingest out., QA input, Answer out., Total and Avg./question (Appendix D); the judge is left out."""
+    """Calls/units, Ingest in., Ingest out., QA input, Answer out., Total and Avg./question (Appendix D); the judge is left
+    out.
+    """
     write = stages.get("write", StageUsage())
     query = [usage for stage, usage in stages.items() if stage not in ("write", NOT_IN_TOTAL)]
     qa_input = sum(usage.input_tokens for usage in query)

@@ -32,7 +32,9 @@ class Place:
 
 
 class ResultFile:
-    """questions.jsonl: one line per judged question. Questions that could not be judged are not in it, so they are asked again."""
+    """questions.jsonl: one line per judged question. Questions that could not be judged are not in it, so they are asked
+    again.
+    """
 
     def __init__(self, path: Path):
         self.path = path

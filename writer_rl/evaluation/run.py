@@ -58,11 +58,12 @@ class Outcome:
 def evaluate(config: EvaluationConfig, plan: Plan, output: Path) -> Outcome:
     """Runs, or continues, an evaluation in `output`.
 
-    Files: evaluation.json (SPEC 7), questions.jsonl (every answer with its verdict), memories.jsonl (every output of every Writer),
-    memory.json (metrics against the teacher, where there is one), and ablations.json, grid.json with grid.png, baselines.json.
+    Files: evaluation.json (SPEC 7), questions.jsonl (every answer with its verdict), memories.jsonl (every output of every
+    Writer), memory.json (metrics against the teacher, where there is one), and ablations.json, grid.json with grid.png,
+    baselines.json.
 
-    Raises FrozenError where `output` holds results under other conditions, DataError for bad input, TooManyFailures or Unjudged when
-    the backend fails (run again to continue), EndpointUnusable when it can't work at all.
+    Raises FrozenError where `output` holds results under other conditions, DataError for bad input, TooManyFailures or
+    Unjudged when the backend fails (run again to continue), EndpointUnusable when it can't work at all.
     """
     names = [spec.name for spec in plan.writers]
     if not names or len(set(names)) < len(names):
@@ -210,7 +211,9 @@ def _variants(table: str, budgets: Any) -> list[Variant]:
 
 
 def _of_table(table: str, memories: Mapping[str, list[list[Memory]]]) -> dict[str, list[list[Memory]]]:
-    """The grid is over one fixed memory, the first Writer's first seed; baselines read no derived memory, so one is enough too."""
+    """The grid is over one fixed memory, the first Writer's first seed; baselines read no derived memory, so one is enough
+    too.
+    """
     writers = {name: seeds for name, seeds in memories.items() if name != NOBODY} or dict(memories)
     if table == "ablations":
         return writers

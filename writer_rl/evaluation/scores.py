@@ -71,8 +71,8 @@ def bootstrap_interval(means: Sequence[float], resamples: int = RESAMPLES, seed:
 def summary(seeds: Sequence[Sequence[Result]]) -> dict[str, Any]:
     """A row of evaluation.json without its name. `seeds` holds the results of one training seed each, over the same questions.
 
-    Accuracies and token-F1 in percent, MeanQ and MeanN in [0, 1]; the standard deviation is the sample one, None for one seed; the
-    interval resamples networks of seed-averaged means. Raises ValueError for seeds over different questions, or none.
+    Accuracies and token-F1 in percent, MeanQ and MeanN in [0, 1]; the standard deviation is the sample one, None for one
+    seed; the interval resamples networks of seed-averaged means. Raises ValueError for seeds over different questions, or none.
     """
     asked = [[(result.network_id, result.question_id) for result in results] for results in seeds]
     if not asked or not asked[0] or any(sorted(each) != sorted(asked[0]) for each in asked):

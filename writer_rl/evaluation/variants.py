@@ -13,7 +13,8 @@ GRID_S2 = (2, 4, 6)
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way of querying. `table` groups the rows that are printed together; `dense` overrides the retrieval (None: as configured).
+    """One way of querying. `table` groups the rows that are printed together; `dense` overrides the retrieval (None: as
+    configured).
 
     Example: Variant("ablations", "w/o S2", QueryBudgets(s2_person=False, s2_group=False)).
     """

@@ -8,7 +8,7 @@ from rank_bm25 import BM25Okapi
 
 from memory_env.query.bm25 import BM25, best
 
-words = st.sampled_from("a b c d e f g h tea rain".split())
+words = st.sampled_from(["a", "b", "c", "d", "e", "f", "g", "h", "tea", "rain"])
 corpora = st.lists(st.lists(words, max_size=8), min_size=1, max_size=12).filter(lambda corpus: any(corpus))
 
 

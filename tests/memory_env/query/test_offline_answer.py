@@ -29,7 +29,8 @@ def answer(text, state=CLUB, messages_only=False, **fields):
         ("How are Alice and Bob related?", "GROUP: Alice and Bob are cousins"),
         (
             "What does every member think of the pool plan?",
-            "Alice: Alice supports the pool plan\nBob: Bob opposes the pool plan\nCarol: the pool will cost too much\nZoe: nothing recorded",
+            "Alice: Alice supports the pool plan\nBob: Bob opposes the pool plan\nCarol: the pool will cost too much\n"
+            "Zoe: nothing recorded",
         ),
         ("What is Zoe's favourite snack?", "Zoe: nothing recorded"),
     ],

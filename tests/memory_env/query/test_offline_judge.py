@@ -8,7 +8,11 @@ from tests.memory_env.query.memories import asked
 
 SNACK = {"items": [{"who": "Alice", "text": "figs"}], "wrong": [{"who": "Alice", "text": "olives"}]}
 STANCES = {
-    "items": [{"who": "Alice", "text": "supports the pool"}, {"who": "Bob", "text": "opposes the pool"}, {"who": "Zoe", "text": "nothing"}],
+    "items": [
+        {"who": "Alice", "text": "supports the pool"},
+        {"who": "Bob", "text": "opposes the pool"},
+        {"who": "Zoe", "text": "nothing"},
+    ],
     "wrong": [],
 }
 SOURCE = {"items": [{"who": "Bob", "text": ""}], "wrong": []}
@@ -76,7 +80,15 @@ def test_order_counts_where_the_question_is_about_time():
 
 @pytest.mark.parametrize(
     "answer, option, correct",
-    [("figs", "B", True), ("olives", "A", False), ("figs", "", True), ("B", "", True), ("(B) figs", "", True), ("B or A", "", False), ("", "", False)],
+    [
+        ("figs", "B", True),
+        ("olives", "A", False),
+        ("figs", "", True),
+        ("B", "", True),
+        ("(B) figs", "", True),
+        ("B or A", "", False),
+        ("", "", False),
+    ],
 )
 def test_multiple_choice_is_the_exact_option(answer, option, correct):
     found = verdict(answer, option=option, options={"A": "olives", "B": "figs"}, correct_option="B")
@@ -92,7 +104,7 @@ def test_multiple_choice_is_the_exact_option(answer, option, correct):
         ("Caroline moved to Sweden.", "Melanie: moved to Sweden", False),
         ("Not mentioned in the conversation", "Melanie: nothing recorded", True),
         ("Not mentioned in the conversation", "Melanie: she likes pottery", False),
-        ("pottery", "Melanie: " + "pottery and everything else she ever said in chat " * 10 + " ".join(f"w{i}" for i in range(60)), False),
+        ("pottery", "Caroline: pottery " + " ".join(f"word{i}" for i in range(60)), False),
     ],
 )
 def test_without_a_rubric_the_gold_words_are_demanded_of_the_right_person(gold, text, correct):

@@ -56,7 +56,8 @@ def test_the_same_state_gives_the_same_evidence_however_it_was_built():
 
 def test_the_key_sees_what_an_answerer_sees():
     base = evidence_of(QUESTIONS[0], CLUB)
-    changed = memory(*CLUB.verbatim(), *(r for r in CLUB.derived() if r.entry_id != "d7"), record(7, "Bob", "Bob doubts the pool plan"))
+    others = [each for each in CLUB.derived() if each.entry_id != "d7"]
+    changed = memory(*CLUB.verbatim(), *others, record(7, "Bob", "Bob doubts the pool plan"))
     assert base.key != evidence_of(QUESTIONS[0], changed).key
     assert base.key != base.verbatim_only().key
     unrelated = memory(*CLUB.verbatim(), *CLUB.derived(), record(99, "Bob", "Bob owns a kayak"))
@@ -99,7 +100,8 @@ def test_a_source_digest_ignores_comments_docstrings_and_layout_only():
 
 
 names = st.sampled_from(["Alice", "Bob", "Carol"])
-contents = st.lists(st.sampled_from("likes pool plan tea rain chess Bob Alice the not".split()), min_size=1, max_size=6).map(" ".join)
+words = st.sampled_from(["likes", "pool", "plan", "tea", "rain", "chess", "Bob", "Alice", "the", "not"])
+contents = st.lists(words, min_size=1, max_size=6).map(" ".join)
 
 
 @given(

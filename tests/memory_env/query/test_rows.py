@@ -68,7 +68,9 @@ def test_the_floor_keeps_unrelated_records_out():
 
 
 def test_an_empty_row_falls_back_to_the_members_best_message_else_stays_empty():
-    state = memory(message(0, "Zoe", "I fed my gecko crickets"), message(1, "Zoe", "nice weather"), message(2, "Bob", "gecko gecko"))
+    state = memory(
+        message(0, "Zoe", "I fed my gecko crickets"), message(1, "Zoe", "nice weather"), message(2, "Bob", "gecko gecko")
+    )
     fallback = row(evidence_of("Who owns a gecko, is it Zoe with her gecko?", state), "Zoe").fallback
     assert fallback is not None and fallback.content == "I fed my gecko crickets"
     assert row(evidence_of("What is Zoe's opinion on winter tyres?", state), "Zoe").empty

@@ -28,7 +28,7 @@ def test_match_by_hand():
     assert term_match([], ["pool"]) == term_match(["pool"], []) == 0.0
 
 
-texts = st.lists(st.sampled_from("pool plan snack figs rain tea bob".split()), max_size=6).map(" ".join)
+texts = st.lists(st.sampled_from(["pool", "plan", "snack", "figs", "rain", "tea", "bob"]), max_size=6).map(" ".join)
 
 
 @given(st.lists(texts, max_size=6), texts)
