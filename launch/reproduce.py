@@ -1,0 +1,160 @@
+"""The whole chain, over seeds: SFT, GRPO, and the controlled evaluation of both beside the teacher and no memory at all.
+
+  python launch/reproduce.py --seeds 0 1 2 --output_dir runs/reproduce          # make reproduce
+  python launch/reproduce.py --sft configs/tiny_writer --seeds 0 --output_dir runs/demo   # make demo
+
+Every stage is one of the other scripts, run as it is printed. Stopped at any moment, the same command goes on: a stage that
+is done is not run again, and one that was under way resumes from its own checkpoint.
+"""
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from launch.cli import ROOT, Terminated, UsageError, parser, run
+
+DONE = "stage.json"
+
+
+class StageFailed(RuntimeError):
+    """A stage ended with an error of its own; its output says which."""
+
+
+def arguments(argv: list[str]):
+    """The parsed command line."""
+    options = parser(__doc__)
+    options.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="training seeds (0 1 2)")
+    options.add_argument("--sft", help="start GRPO from this checkpoint; without it SFT is run for each seed")
+    options.add_argument("--engine", choices=("hf", "vllm"), default="hf", help="of the rollouts (hf)")
+    options.add_argument("--sft-config", default="configs/tiny-sft.yaml", help="(%(default)s)")
+    options.add_argument("--grpo-config", default="configs/demo.yaml", help="(%(default)s)")
+    options.add_argument("--evaluate-config", default="configs/evaluate.yaml", help="(%(default)s)")
+    options.add_argument("--steps", type=int, help="GRPO rounds (the configuration's)")
+    options.add_argument("--output_dir", required=True, help="where everything goes")
+    chosen = options.parse_args(argv)
+    if len(set(chosen.seeds)) != len(chosen.seeds):
+        raise UsageError(f"--seeds {' '.join(map(str, chosen.seeds))}: a seed is given twice")
+    for option in ("sft", "sft_config", "grpo_config", "evaluate_config"):
+        path = getattr(chosen, option)
+        if path and not (ROOT / path).exists() and not (option == "sft_config" and chosen.sft):
+            raise UsageError(f"--{option.replace('_', '-')} {path}: is not there")
+    return chosen
+
+
+def stage(name: str, folder: Path, command: list[str]) -> float:
+    """Run one script to its end, unless it is done; its wall time in seconds, all its tries together."""
+    marker = folder / DONE
+    before = json.loads(marker.read_text()) if marker.is_file() else {"seconds": 0.0, "done": False, "command": command}
+    if before["command"] != command:
+        raise UsageError(f"{folder}: was begun as `{shlex.join(before['command'])}`; name another --output_dir")
+    if before["done"]:
+        print(f"== {name}: done before, in {clock(before['seconds'])}", flush=True)
+        return before["seconds"]
+    print(f"== {name}: python {shlex.join(command)}", flush=True)
+    began = time.monotonic()
+    code = _wait(subprocess.Popen([sys.executable, *command], cwd=ROOT, stdin=subprocess.DEVNULL))
+    seconds = before["seconds"] + time.monotonic() - began
+    folder.mkdir(parents=True, exist_ok=True)
+    marker.write_text(json.dumps({"seconds": seconds, "done": code == 0, "command": command}))
+    if code in (130, -signal.SIGINT):
+        raise KeyboardInterrupt
+    if code in (143, -signal.SIGTERM):
+        raise Terminated
+    if code:
+        raise StageFailed(f"{name} ended with exit code {code}; mend what it says above and run the same command again")
+    return seconds
+
+
+def _wait(process: subprocess.Popen) -> int:
+    """The exit code of `process`; signals that reach us are the child's to act on, and we wait until it has saved."""
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue  # Ctrl-C reaches the whole group: the child saves and stops by itself
+        except Terminated:
+            process.terminate()
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
+
+
+def seed_lines(evaluation: dict, seeds: list[int]) -> list[str]:
+    """One line per seed: what RL changed, and whether it is better."""
+    rows = {row["writer"]: row for row in evaluation["rows"]}
+    total, lines = evaluation["total"], []
+    for place, seed in enumerate(seeds):
+        sft = rows["SFT"]["correct"]
+        before = sft[place] if len(sft) > place else sft[0]
+        after = rows["RL"]["correct"][place]
+        change = 100 * (after - before) / total
+        verdict = "better" if change > 0 else "NOT better"
+        lines.append(
+            f"seed {seed}: {100 * before / total:.2f} % -> {100 * after / total:.2f} % ({change:+.2f} points): {verdict}"
+        )
+    return lines
+
+
+def main(argv: list[str]) -> None:
+    """Run the stages and print the result."""
+    chosen = arguments(argv)
+    output = (ROOT / chosen.output_dir).resolve() if not Path(chosen.output_dir).is_absolute() else Path(chosen.output_dir)
+    times: dict[str, float] = {}
+    checkpoints: dict[str, list[str]] = {"SFT": [], "RL": []}
+    for seed in chosen.seeds:
+        sft, grpo = output / f"seed{seed}" / "sft", output / f"seed{seed}" / "grpo"
+        if chosen.sft:
+            start = str(ROOT / chosen.sft)
+        else:
+            command = ["launch/sft.py", "--config", chosen.sft_config, "--seed", str(seed), "--output_dir", str(sft)]
+            times[f"SFT, seed {seed}"] = stage(f"SFT, seed {seed}", sft, command)
+            start = _model(sft)
+        command = ["launch/grpo.py", "--config", chosen.grpo_config, "--seed", str(seed), "--output_dir", str(grpo)]
+        command += ["--model.path", start, "--rollout.engine", chosen.engine]
+        command += ["--trainer.steps", str(chosen.steps)] if chosen.steps else []
+        times[f"GRPO, seed {seed}"] = stage(f"GRPO, seed {seed}", grpo, command)
+        if start not in checkpoints["SFT"]:
+            checkpoints["SFT"].append(start)
+        checkpoints["RL"].append(_model(grpo))
+    evaluation = output / "evaluation"
+    command = ["launch/evaluate.py", "--config", chosen.evaluate_config, "--output", str(evaluation)]
+    for name, folders in checkpoints.items():
+        command += ["--writer", f"{name}={','.join(folders)}"]
+    command += ["--writer", "teacher", "--writer", "none"]
+    times["evaluation"] = stage("evaluation", output / "evaluation.stage", command)
+    finish(output, chosen.seeds, times)
+
+
+def _model(folder: Path) -> str:
+    from writer_rl.evaluation.writers import checkpoint_folder
+
+    return str(checkpoint_folder(str(folder)))
+
+
+def finish(output: Path, seeds: list[int], times: dict[str, float]) -> None:
+    """The table, what each seed did, where the curves are, and how long it took."""
+    from writer_rl.evaluation import report
+
+    path = output / "evaluation" / "evaluation.json"
+    evaluation = json.loads(path.read_text())
+    print(f"\n{report.writer_table(evaluation)}\n")
+    print("\n".join(seed_lines(evaluation, seeds)))
+    for seed in seeds:
+        grpo = output / f"seed{seed}" / "grpo"
+        curves = [file for file in (grpo / "reward_curves.png", grpo / "metrics.jsonl") if file.is_file()]
+        print(f"curves of seed {seed}: {', '.join(map(str, curves))}")
+    print(f"results: {path}")
+    print("wall time: " + ", ".join(f"{name} {clock(seconds)}" for name, seconds in times.items()), end="")
+    print(f"; together {clock(sum(times.values()))}")
+
+
+if __name__ == "__main__":
+    run(main)
