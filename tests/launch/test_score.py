@@ -19,9 +19,7 @@ def transition(**changes):
         "position": 0,
         "session_id": "s1",
         "n_messages": 3,
-        "actions": [
-            {"action": "ADD", "owner": "Alice", "source": "Bob", "layer": "per_speaker_core", "content": "tea"}
-        ],
+        "actions": [{"action": "ADD", "owner": "Alice", "source": "Bob", "layer": "per_speaker_core", "content": "tea"}],
         "report": {"json_valid": True, "attempted": 1, "schema_valid_actions": 1, "errors": []},
         "pre_state": state(),
         "post_state": state(entry("Alice likes tea")),
@@ -71,9 +69,7 @@ def test_no_gain_or_no_length_is_no_question_term(repository, changes):
 
 def test_stdin_bom_and_missing_record_fields(repository):
     line = transition(post_state={"entries": [{}, {"content": None, "owner": "李雷"}]}, report={}, actions=[None])
-    done = score(
-        repository, "--transitions", "-", stdin=b"\xef\xbb\xbf" + json.dumps(line, ensure_ascii=False).encode()
-    )
+    done = score(repository, "--transitions", "-", stdin=b"\xef\xbb\xbf" + json.dumps(line, ensure_ascii=False).encode())
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["owners"] == {"": 0.0, "Alice": 0.0, "李雷": 0.0}
 
@@ -132,9 +128,7 @@ def test_text_that_is_not_utf8_exits_2(repository, tmp_path):
     assert f"{file}:2: is not UTF-8" in done.stderr.decode()
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["--transitions"], ["--transitions", "absent.jsonl"], ["--transitions", "."]]
-)
+@pytest.mark.parametrize("arguments", [[], ["--transitions"], ["--transitions", "absent.jsonl"], ["--transitions", "."]])
 def test_a_bad_argument_exits_2_with_one_line(repository, arguments):
     done = score(repository, *arguments)
     assert done.returncode == 2
@@ -151,3 +145,22 @@ def test_help_says_what_goes_in_and_what_comes_out(repository):
     assert done.returncode == 0
     for word in (*KEYS, "qa_gain", "length", "--transitions"):
         assert word.encode() in done.stdout
+
+
+def test_reads_what_replay_prints(repository, tmp_path):
+    """The teacher's own outputs, replayed and scored against the teacher: nothing is lost on the way."""
+    words = {"speaker": "Alice", "content": "I like tea", "session": "s1", "ts": "2026-01-01", "msg_id": "0"}
+    actions = [
+        {"action": "ADD", "owner": "Alice", "source": "Alice", "layer": "per_speaker_core", "utype": "fact", "content": "tea"}
+    ]
+    taught = {"turn": 0, "session_id": "s1", "ts": "2026-01-01", "messages": [words], "actions": actions}
+    teacher = {"schema": "speakermem-v4-trajectories/1", "network_id": "own", "transitions": [taught]}
+    network = written(tmp_path / "N.json", json.dumps(teacher))
+    completions = written(tmp_path / "C.jsonl", {"completion": json.dumps({"actions": actions})})
+    replay = [sys.executable, "launch/replay.py", "--network", network, "--completions", completions, "--reference", network]
+    replayed = subprocess.run(replay, cwd=repository, capture_output=True, timeout=120)
+    assert replayed.returncode == 0, replayed.stderr
+    done = score(repository, "--transitions", "-", stdin=replayed.stdout)
+    assert done.returncode == 0, done.stderr
+    line = json.loads(done.stdout)
+    assert (line["valid"], line["mem"], line["penalty"], line["total"]) == (1.0, 1.0, 0.0, 0.65)
