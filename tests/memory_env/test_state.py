@@ -91,7 +91,9 @@ def test_copies_are_free_and_pickles_are_equal():
 
 
 def test_from_records_rebuilds_a_state():
-    state, _ = grown(3)
+    state, ids = grown(3)
+    state, _ = step(state, segment(4), [update(state.heads("GROUP")[0].entry_id, "g1"), update(ids[-1], "a4")])
+    state, _ = step(state, segment(5), [update(head.entry_id, f"{head.content}!") for head in reversed(state.heads())])
     rebuilt = MemoryState.from_records([*state.verbatim(), *state.derived()])
     assert rebuilt == state
     assert rebuilt.to_dict() == state.to_dict()
