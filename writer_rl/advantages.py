@@ -35,7 +35,8 @@ def position_advantages(returns: Any) -> Any:
 
 def position_deviations(returns: Any) -> np.ndarray:
     """sigma of Eq. 23: the population standard deviation [T] of each column of returns [G, T], float64."""
-    return _table(returns).std(axis=0)
+    # One contiguous row per position: numpy then sums each alike, however many other positions there are.
+    return np.ascontiguousarray(_table(returns).T).std(axis=1)
 
 
 def _table(returns: Any) -> np.ndarray:
@@ -54,6 +55,7 @@ def _table(returns: Any) -> np.ndarray:
 def _advantages(returns: Any) -> np.ndarray:
     table = _table(returns)
     sigma = position_deviations(table)
+    mu = np.ascontiguousarray(table.T).mean(axis=1)
     informative = sigma >= MIN_SIGMA
-    scaled = (table - table.mean(axis=0)) / np.where(informative, sigma, 1.0)
+    scaled = (table - mu) / np.where(informative, sigma, 1.0)
     return np.where(informative, np.clip(scaled, -MAX_ADVANTAGE, MAX_ADVANTAGE), 0.0)

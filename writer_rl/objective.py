@@ -109,6 +109,6 @@ def _surrogate(log_ratio: Tensor, advantages: Tensor, clip: float) -> tuple[Tens
     above = (advantages > 0) & (ratio > 1 + clip)
     below = (advantages < 0) & (ratio < 1 - clip)
     clipped = above | below
-    bound = torch.where(above, 1 + clip, 1 - clip).to(log_ratio.dtype)
+    bound = torch.where(above, torch.full_like(ratio, 1 + clip), 1 - clip)  # two plain numbers would give float32
     live = torch.exp(torch.where(clipped, torch.zeros_like(log_ratio), log_ratio))
     return torch.where(clipped, bound, live) * advantages, clipped
