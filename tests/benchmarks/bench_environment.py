@@ -69,13 +69,11 @@ def output(state: MemoryState, segment: Segment, rng: random.Random, updates: in
 
 def state_of(size: int, rng: random.Random) -> MemoryState:
     """A state of `size` records, half of them messages."""
-    state, position = MemoryState.empty(), 0
-    while len(state.derived()) + len(state.verbatim()) < size:
-        for _ in range(max(1, size // 200)):
-            segment = segment_at(position, rng)
-            speakers = sorted({message.speaker for message in segment.messages})
-            state, _ = step(state, segment, [add(rng, speakers) for _ in range(6)])
-            position += 1
+    state = MemoryState.empty()
+    for position in range(size // 12):
+        segment = segment_at(position, rng)
+        speakers = sorted({message.speaker for message in segment.messages})
+        state, _ = step(state, segment, [add(rng, speakers) for _ in range(6)])
     return state
 
 
