@@ -11,6 +11,7 @@ from rollout.engine import (
     Generation,
     GenerationRequest,
     PromptTooLong,
+    RolloutInputError,
     SamplingParams,
 )
 from rollout.seeds import request_seed
@@ -23,6 +24,7 @@ __all__ = [
     "Generation",
     "GenerationRequest",
     "PromptTooLong",
+    "RolloutInputError",
     "SamplingParams",
     "request_seed",
 ]

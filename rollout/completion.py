@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rollout.engine import RolloutInputError
+
 
 def stop_token_ids(tokenizer: Any, *configs: Any) -> frozenset[int]:
     """The stop set: every ``eos_token_id`` of configurations (an id, a list, or none) and tokenizer together.
 
     A chat model often ends its turn with another token than its generation config's or tokenizer's first eos; listening
-    to one of them only makes nearly every completion run to the length limit. Raises ValueError when there is none.
+    to one of them only makes nearly every completion run to the length limit. Raises RolloutInputError when there is none.
 
     Example: Qwen2.5-Instruct: generation config [151645, 151643], tokenizer 151645 -> ``{151643, 151645}``.
     """
@@ -20,7 +22,7 @@ def stop_token_ids(tokenizer: Any, *configs: Any) -> frozenset[int]:
         if eos is not None:
             ids.update(int(i) for i in (eos if isinstance(eos, Iterable) else [eos]))
     if not ids:
-        raise ValueError("neither generation config nor tokenizer names an eos token; set eos_token_id in either")
+        raise RolloutInputError("neither generation config nor tokenizer names an eos token; set eos_token_id in either")
     return frozenset(ids)
 
 

@@ -40,9 +40,7 @@ def decode_batch(
     steps = max(row.max_new_tokens for row in rows)
     ids, mask, positions = _left_padded(prompts, device)
     cache = decoding_cache(module.config)
-    out = module(
-        input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True, **extra
-    )
+    out = module(input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True, **extra)
 
     spread = torch.tensor([prompt_of[row.prompt_ids] for row in rows], device=device)
     logits = out.logits[:, -1].float()
@@ -99,8 +97,7 @@ def _left_padded(prompts: Sequence[tuple[int, ...]], device: torch.device) -> tu
 def _results(*columns: torch.Tensor) -> list[tuple[tuple[int, ...], tuple[float, ...], bool]]:
     tokens, logprobs, lengths, stopped = (column.tolist() for column in columns)
     return [
-        (tuple(ids[:n]), tuple(values[:n]), end)
-        for ids, values, n, end in zip(tokens, logprobs, lengths, stopped, strict=True)
+        (tuple(ids[:n]), tuple(values[:n]), end) for ids, values, n, end in zip(tokens, logprobs, lengths, stopped, strict=True)
     ]
 
 
@@ -125,9 +122,7 @@ class _Settings:
         greedy = [row.sampling.greedy for row in rows]
         return cls(
             greedy=torch.tensor(greedy, device=device),
-            temperature=torch.tensor(
-                [1.0 if row.sampling.greedy else row.sampling.temperature for row in rows], device=device
-            ),
+            temperature=torch.tensor([1.0 if row.sampling.greedy else row.sampling.temperature for row in rows], device=device),
             top_p=torch.tensor([row.sampling.top_p for row in rows], device=device),
             room=torch.tensor([row.max_new_tokens for row in rows], device=device),
             uniform=torch.from_numpy(draws).to(device),

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 FinishReason = Literal["stop", "length"]
 
 
+class RolloutInputError(ValueError):
+    """A model folder, tokenizer or setting can't be used; the message is one line with the remedy."""
+
+
 class EngineError(RuntimeError):
     """A rollout engine could not do what was asked; the message is one line with the remedy."""
 

@@ -83,13 +83,9 @@ class HFEngine:
         for name, tensor in named_tensors:
             target = own.get(name)
             if target is None:
-                raise ValueError(
-                    f"update_weights: {name!r} is no parameter of the engine's {type(self._module).__name__}"
-                )
+                raise ValueError(f"update_weights: {name!r} is no parameter of the engine's {type(self._module).__name__}")
             if target.shape != tensor.shape:
-                raise ValueError(
-                    f"update_weights: {name} has shape {list(tensor.shape)}, the engine's has {list(target.shape)}"
-                )
+                raise ValueError(f"update_weights: {name} has shape {list(tensor.shape)}, the engine's has {list(target.shape)}")
             if target.data_ptr() != tensor.data_ptr():
                 target.data.copy_(tensor)
             missing.discard(name)

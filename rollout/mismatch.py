@@ -50,9 +50,7 @@ def mismatch(engine_logprobs: Any, trainer_logprobs: Any, mask: Any = None) -> M
     """
     engine, trainer = _flat(engine_logprobs), _flat(trainer_logprobs)
     if engine.shape != trainer.shape:
-        raise ValueError(
-            f"engine has {engine.size} log-probabilities, trainer {trainer.size}; they must be of the same tokens"
-        )
+        raise ValueError(f"engine has {engine.size} log-probabilities, trainer {trainer.size}; they must be of the same tokens")
     if mask is not None:
         chosen = _flat(mask) != 0
         engine, trainer = engine[chosen], trainer[chosen]
@@ -74,9 +72,7 @@ def mismatch(engine_logprobs: Any, trainer_logprobs: Any, mask: Any = None) -> M
     )
 
 
-def truncated_importance(
-    engine_logprobs: torch.Tensor, trainer_logprobs: torch.Tensor, cap: float = 2.0
-) -> torch.Tensor:
+def truncated_importance(engine_logprobs: torch.Tensor, trainer_logprobs: torch.Tensor, cap: float = 2.0) -> torch.Tensor:
     """Per-token weights min(exp(trainer - engine), cap) that correct for the mismatch; same shape, no gradient.
 
     Optional and off by default (the paper's objective has no such factor). It corrects kernels, not the sampling bias:

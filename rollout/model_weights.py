@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import torch
 
+from rollout.engine import RolloutInputError
+
 
 def expected_shapes(model_path: str, trust_remote_code: bool = False) -> dict[str, torch.Size]:
-    """Shapes by Hugging Face name, tied parameters under each of their names; reads only the configuration."""
+    """Shapes by Hugging Face name, tied parameters under each of their names; reads only the configuration.
+
+    Raises RolloutInputError where there is none.
+    """
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    config = AutoConfig.from_pretrained(model_path, trust_remote_code=trust_remote_code)
+    try:
+        config = AutoConfig.from_pretrained(model_path, trust_remote_code=trust_remote_code)
+    except (OSError, ValueError) as error:
+        raise RolloutInputError(
+            f"{model_path} is no Hugging Face model folder ({type(error).__name__}: it needs a config.json that "
+            "transformers knows); launch/export.py writes one from a checkpoint"
+        ) from None
     if hasattr(config, "quantization_config"):
         del config.quantization_config
     with torch.device("meta"):
@@ -29,15 +39,8 @@ def checked(
         if name not in expected:
             raise ValueError(f"update_weights: {name!r} is no parameter of {owner}")
         if tensor.shape != expected[name]:
-            raise ValueError(
-                f"update_weights: {name} has shape {list(tensor.shape)}, the engine's has {list(expected[name])}"
-            )
+            raise ValueError(f"update_weights: {name} has shape {list(tensor.shape)}, the engine's has {list(expected[name])}")
         missing.pop(name, None)
         yield name, tensor
     if missing:
         raise ValueError(f"update_weights: {len(missing)} parameters were not sent, {min(missing)} among them")
-
-
-def describe(config: Any) -> str:
-    """The architecture's name, for error messages."""
-    return (getattr(config, "architectures", None) or [type(config).__name__])[0]

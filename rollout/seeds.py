@@ -6,9 +6,7 @@ import hashlib
 import json
 
 
-def request_seed(
-    run_seed: int, network_id: str, trajectory: int, position: int, policy_version: int, visit: int = 0
-) -> int:
+def request_seed(run_seed: int, network_id: str, trajectory: int, position: int, policy_version: int, visit: int = 0) -> int:
     """The seed of one completion: 63 bits of SHA-256 over the JSON list of the arguments.
 
     JSON keeps the fields apart (("a1", 2) and ("a", 12) differ). ``visit`` counts earlier rounds of the same

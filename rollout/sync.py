@@ -46,14 +46,11 @@ class Probe:
     requests: tuple[GenerationRequest, ...]
 
     @classmethod
-    def of(
-        cls, prompts: Iterable[Sequence[int]], *, new_tokens: int = 16, max_prompt_tokens: int = 256, seed: int = 0
-    ) -> Probe:
+    def of(cls, prompts: Iterable[Sequence[int]], *, new_tokens: int = 16, max_prompt_tokens: int = 256, seed: int = 0) -> Probe:
         """A probe of the first ``max_prompt_tokens`` tokens of each prompt; samples at temperature 1."""
         sampling = SamplingParams(temperature=1.0, top_p=1.0, max_new_tokens=new_tokens)
         requests = tuple(
-            GenerationRequest(tuple(prompt[:max_prompt_tokens]), seed + index, sampling)
-            for index, prompt in enumerate(prompts)
+            GenerationRequest(tuple(prompt[:max_prompt_tokens]), seed + index, sampling) for index, prompt in enumerate(prompts)
         )
         if not requests:
             raise ValueError("a probe needs at least one prompt")
@@ -114,9 +111,7 @@ def sync_and_probe(
     return report
 
 
-def measure(
-    engine: Engine, probe: Probe, trainer_logprobs: TrainerLogprobs, started: float | None = None
-) -> SyncReport:
+def measure(engine: Engine, probe: Probe, trainer_logprobs: TrainerLogprobs, started: float | None = None) -> SyncReport:
     """Compare engine and trainer on the probe without any transfer."""
     started = time.perf_counter() if started is None else started
     generations = engine.generate(probe.requests)

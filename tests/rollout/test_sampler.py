@@ -78,9 +78,7 @@ def test_one_engine_call_per_position_for_all_networks_and_trajectories(tokenize
 
 def test_every_malformed_output_is_a_step_without_effect_and_never_an_early_stop(tokenizer, prompt):
     garbage = ["", "Sure!", "[]", '{"actions":', '{"actions":[]}', "NOOP", '{"actions":[1,null]}', "<|im_start|>" * 3]
-    engine = ScriptedEngine(
-        tokenizer, lambda text, index: (garbage[index % len(garbage)], ("stop", "length")[index % 2])
-    )
+    engine = ScriptedEngine(tokenizer, lambda text, index: (garbage[index % len(garbage)], ("stop", "length")[index % 2]))
     for trajectory in sample_groups(NETWORKS, engine, prompt, len(garbage), SAMPLING, 0)["long"]:
         assert [s.position for s in trajectory.steps] == [0, 1, 2]
         for made in trajectory.steps:
@@ -166,11 +164,7 @@ def test_completion_records_round_trip_and_name_a_shared_prompt_once(tokenizer, 
         made = group[record["trajectory"]].steps[record["position"]]
         ids = record.get("prompt_ids") or prompts[record["prompt_of"], record["position"]]
         assert tuple(ids) == made.prompt_ids and tuple(record["completion_ids"]) == made.completion_ids
-        assert (
-            record["text"] == made.text
-            and record["actions"] == made.actions
-            and record["logprobs"] == list(made.logprobs)
-        )
+        assert record["text"] == made.text and record["actions"] == made.actions and record["logprobs"] == list(made.logprobs)
         assert record["report"] == made.report.to_dict()
 
 

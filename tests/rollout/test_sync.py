@@ -48,9 +48,7 @@ def test_five_updates_of_an_engine_with_its_own_weights(build_model, tokenizer, 
 def test_one_tampered_tensor_stops_the_run_with_both_numbers(build_model, tokenizer, name):
     trainer, engine = build_model(seed=1), HFEngine(build_model(), tokenizer)
     tampered = ((n, t + 0.5 * torch.randn_like(t) if n == name else t) for n, t in copies(trainer))
-    with pytest.raises(
-        SyncError, match=r"policy 1: .*probe token log-probability -\d.*trainer -\d.*stale or corrupt"
-    ) as caught:
+    with pytest.raises(SyncError, match=r"policy 1: .*probe token log-probability -\d.*trainer -\d.*stale or corrupt") as caught:
         sync_and_probe(engine, tampered, 1, PROBE, module_logprobs(trainer))
     assert abs(caught.value.engine_logprob - caught.value.trainer_logprob) > 1e-4
 

@@ -123,9 +123,7 @@ def test_memory_that_does_not_fit_is_left_out_and_counted(tokenizer, template):
 
 def test_roster_and_segment_alone_too_long_is_an_error_with_place_and_numbers(tokenizer, template):
     state, long = remember("Ana likes tea"), segment(*["hello there"] * 40, position=3)
-    needed = len(
-        WriterPrompt(tokenizer, template, 100_000, ObservationLimits(max_chars=0)).encode(state, long).token_ids
-    )
+    needed = len(WriterPrompt(tokenizer, template, 100_000, ObservationLimits(max_chars=0)).encode(state, long).token_ids)
     with pytest.raises(PromptDoesNotFit, match=rf"network n7, position 3: .* need {needed} tokens, 200 are allowed"):
         WriterPrompt(tokenizer, template, 200).encode(state, long, "n7")
     assert len(WriterPrompt(tokenizer, template, needed).encode(state, long).token_ids) == needed

@@ -1,0 +1,178 @@
+"""A vLLM engine in a process of its own, for a sampler that has its own GPUs: ``python launch/sampler.py --help``.
+
+The server listens on a socket and writes a *state file* (address and a key, readable by its owner only) once it is ready; every
+rank of a run connects through that file. Token ids cross the socket, weights cross a folder that both sides see.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, Listener
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
+
+from rollout.engine import EngineDied, EngineError, EngineStateError, PromptTooLong
+
+GATHER_SECONDS = 0.1
+"""How long the first of several connected ranks waits for the others, so that their requests share one batch."""
+
+ERRORS = {kind.__name__: kind for kind in (PromptTooLong, EngineStateError, EngineDied, EngineError, ValueError)}
+
+
+@dataclass(slots=True)
+class _Call:
+    client: Connection
+    operation: str
+    arguments: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class VLLMServer:
+    """Serves one engine to any number of clients; calls are executed one at a time, ``generate`` calls merged.
+
+    Example: ``VLLMServer(engine).serve("127.0.0.1", 0, Path("runs/a/sampler.json"))`` returns after a client's ``shutdown``.
+    """
+
+    engine: Any
+    clients: set[Connection] = field(default_factory=set)
+    calls: Queue[_Call] = field(default_factory=Queue)
+    waiting: list[_Call] = field(default_factory=list)
+
+    def serve(self, host: str, port: int, state_file: Path) -> None:
+        """Listen on ``host``:``port`` (0: a free one) until told to shut down; the state file exists exactly meanwhile."""
+        key = secrets.token_bytes(32)
+        with Listener((host, port), backlog=64, authkey=key) as listener:
+            threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+            _write_state(state_file, listener.address, key)
+            try:
+                self._loop()
+            finally:
+                state_file.unlink(missing_ok=True)
+                self.engine.close()
+
+    def _accept(self, listener: Listener) -> None:
+        while True:
+            try:
+                client = listener.accept()
+            except OSError:  # the listener is closed
+                return
+            except Exception:  # somebody without the key
+                continue
+            self.clients.add(client)
+            threading.Thread(target=self._receive, args=(client,), daemon=True).start()
+
+    def _receive(self, client: Connection) -> None:
+        try:
+            while True:
+                operation, arguments = client.recv()
+                self.calls.put(_Call(client, operation, arguments))
+        except (EOFError, OSError):
+            self.clients.discard(client)
+
+    def _loop(self) -> None:
+        while True:
+            call = self.calls.get()
+            if call.operation == "shutdown":
+                _reply(call, None)
+                return
+            if call.operation == "generate":
+                for other in self._generate([call, *self._companions()]):
+                    self.calls.put(other)
+            elif call.operation == "await_version":
+                self.waiting.append(call)
+            else:
+                _answer(call, lambda call=call: self._execute(call.operation, call.arguments))
+            self._release_waiting()
+
+    def _companions(self) -> Iterator[_Call]:
+        """Calls of the other connected clients, as long as they come in soon after each other."""
+        for _ in range(len(self.clients) - 1):
+            try:
+                yield self.calls.get(timeout=GATHER_SECONDS)
+            except Empty:
+                return
+
+    def _generate(self, calls: list[_Call]) -> list[_Call]:
+        """Run all ``generate`` calls as one batch; returns the calls that were of another kind."""
+        mine = [call for call in calls if call.operation == "generate"]
+        batches = [call.arguments[0] for call in mine]
+        try:
+            results = self.engine.generate([request for batch in batches for request in batch])
+        except Exception as error:
+            for call in mine:
+                _fail(call, error)
+        else:
+            start = 0
+            for call, batch in zip(mine, batches, strict=True):
+                _reply(call, results[start : start + len(batch)])
+                start += len(batch)
+        return [call for call in calls if call.operation != "generate"]
+
+    def _execute(self, operation: str, arguments: tuple[Any, ...]) -> Any:
+        if operation == "load_files":
+            self.engine.load_files(*arguments)
+            return self.engine.policy_version
+        if operation == "describe":
+            names = {"max_model_len": "max_model_len", "model": "model_path", "version": "policy_version"}
+            return {key: getattr(self.engine, attribute) for key, attribute in names.items()}
+        if operation in ("sleep", "wake", "restart", "metrics"):
+            return getattr(self.engine, operation)()
+        raise ValueError(f"the sampler server knows no operation {operation!r}")
+
+    def _release_waiting(self) -> None:
+        still = []
+        for call in self.waiting:
+            if self.engine.policy_version == call.arguments[0]:
+                _reply(call, self.engine.policy_version)
+            else:
+                still.append(call)
+        self.waiting = still
+
+
+def read_state(path: Path) -> tuple[tuple[str, int], bytes]:
+    """Address and key of a running server. Raises EngineError naming the remedy."""
+    try:
+        state = json.loads(path.read_text())
+        return (state["host"], int(state["port"])), bytes.fromhex(state["key"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EngineError(
+            f"{path} is no state file of a running sampler server ({type(error).__name__}); start one with "
+            f"python launch/sampler.py --state {path}"
+        ) from None
+
+
+def _write_state(path: Path, address: tuple[str, int], key: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump({"host": address[0], "port": address[1], "key": key.hex(), "pid": os.getpid()}, file)
+    unfinished.rename(path)
+
+
+def _answer(call: _Call, work: Any) -> None:
+    try:
+        _reply(call, work())
+    except Exception as error:
+        _fail(call, error)
+
+
+def _reply(call: _Call, result: Any) -> None:
+    _send(call.client, ("ok", result))
+
+
+def _fail(call: _Call, error: Exception) -> None:
+    kind = next((name for name, known in ERRORS.items() if isinstance(error, known)), "EngineError")
+    _send(call.client, ("error", kind, str(error)))
+
+
+def _send(client: Connection, message: Any) -> None:
+    try:
+        client.send(message)
+    except OSError:  # the client is gone; its requests are nobody's any more
+        pass
