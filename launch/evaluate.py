@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int | None:
     arguments.add_argument("--dry-run", action="store_true", help="print the resolved configuration and the plan, and end")
     chosen, overrides = arguments.parse_known_args(argv)
     if chosen.compare:
-        document = report.merge({str(path): report.read_evaluation(path) for path in chosen.compare})
+        document = report.merge([(str(path), report.read_evaluation(path)) for path in chosen.compare])
         print(f"{report.writer_table(document)}\n\n{report.category_table(document)}")
         return None
     config = load_config("evaluate", chosen.config, overrides)

@@ -23,10 +23,10 @@ def variant_document(total: int, frozen: Mapping[str, str], rows: Sequence[Mappi
     return {"total": total, "frozen": {part: frozen[part] for part in ("questions", "judge")}, "rows": list(rows)}
 
 
-def merge(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """One document of several evaluation.json by path. Raises FrozenError where conditions differ, DataError for a row twice."""
+def merge(documents: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    """One document of several evaluation.json, given as (path, content). Raises FrozenError where conditions differ, DataError for a row twice."""
     merged: dict[str, Any] | None = None
-    for path, document in documents.items():
+    for path, document in documents:
         if merged is None:
             merged = evaluation_document(document["total"], document["frozen"], document["rows"])
             continue

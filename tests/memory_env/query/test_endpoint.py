@@ -96,7 +96,6 @@ def test_the_model_sees_the_evidence_and_no_gold_answer():
         raw(200, json.dumps({**completion("{}"), "choices": []})),
         raw(200, "{", claim=500),  # the connection breaks in the body
     ],
-    ids=lambda value: "",
 )
 def test_what_may_pass_is_tried_again(first):
     script = Script(first, first, ok(RIGHT))
