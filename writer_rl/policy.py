@@ -90,9 +90,11 @@ def _source(path: str) -> str:
 
 
 def _load(call: Any, source: str, **kwargs: Any) -> Any:
+    from safetensors import SafetensorError
+
     try:
         return call(source, **kwargs)
-    except (OSError, ValueError, ImportError, RuntimeError) as error:
+    except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as error:
         known = "" if Path(source).is_dir() else " (no local directory of this name either)"
         raise PolicyError(f"model {source}: could not be loaded{known}: {_first_line(error)}") from None
 

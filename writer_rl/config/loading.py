@@ -35,7 +35,7 @@ def load_config(kind: str, path: str | Path | None = None, overrides: Sequence[s
     config_type = KINDS[kind]
     tree: dict[str, Any] = {}
     if path is not None:
-        tree = _for_kind(_read(_find(path)), kind)
+        tree = _for_kind(_read(_find(path)), kind, str(path))
         _check_keys(tree, config_type, str(path))
     for key, value in parse_overrides(overrides):
         _check_keys(_nest(key, value), config_type, "command line")
@@ -119,11 +119,11 @@ def _read(path: Path) -> dict[str, Any]:
     return tree
 
 
-def _for_kind(tree: dict[str, Any], kind: str) -> dict[str, Any]:
+def _for_kind(tree: dict[str, Any], kind: str, where: str) -> dict[str, Any]:
     shared = {key: value for key, value in tree.items() if key not in KINDS}
     block = tree.get(kind)
     if block is not None and not isinstance(block, dict):
-        raise ConfigError(f"{kind}: expected sections such as `trainer:`, got {block!r}")
+        raise ConfigError(f"{where}: {kind}: expected sections such as `trainer:`, got {block!r}")
     if kind == "evaluate":
         shared.pop("trainer", None)  # evaluate.py takes a training run's own config.yaml as it is
     return _merge(shared, block or {})

@@ -1,0 +1,146 @@
+"""Loading the Writer: what it computes, and what is refused in one line."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from tests.writer_rl.tiny_run import make_model, save_writer
+from writer_rl.batching import collate
+from writer_rl.config import ModelSection
+from writer_rl.policy import Policy, PolicyError, load_policy, load_reference, load_tokenizer
+from writer_rl.samples import Sample
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory):
+    return save_writer(tmp_path_factory.mktemp("writer"))
+
+
+def sample(prompt, completion):
+    return Sample("n", 0, 0, tuple(prompt), tuple(completion), (0.0,) * len(completion), 1.0)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_log_probabilities_are_those_of_the_models_own_logits(tied):
+    model = make_model(tied=tied)
+    samples = [sample([3, 4, 5], [6, 7]), sample([8], [9, 10, 11, 12]), sample([1] * 9, [2])]
+    found, entropy = Policy(model, logprob_chunk=2)(collate(samples), entropy=True)
+    expected, entropies = [], []
+    for each in samples:
+        ids = torch.tensor([[*each.prompt_ids, *each.completion_ids]])
+        rows = torch.log_softmax(model(input_ids=ids).logits[0], -1)[len(each.prompt_ids) - 1 : -1]
+        expected += rows.gather(-1, torch.tensor(each.completion_ids)[:, None])[:, 0].tolist()
+        entropies += (-(rows.exp() * rows).sum(-1)).tolist()
+    assert found.tolist() == pytest.approx(expected, abs=1e-5)
+    assert entropy.tolist() == pytest.approx(entropies, abs=1e-5)
+
+
+def test_padding_changes_nothing(writer):
+    policy = load_policy(ModelSection(path=str(writer)))
+    short = sample([3, 4], [5, 6])
+    alone = policy(collate([short]))[0]
+    padded = policy(collate([sample([7] * 30, [8] * 9), short]))[0]
+    assert torch.allclose(padded[-2:], alone, atol=1e-6)
+
+
+def test_dropout_is_off_in_training_mode():
+    model = make_model()
+    model.config.attention_dropout = 0.5
+    for layer in model.model.layers:
+        layer.self_attn.attention_dropout = 0.5
+    policy = Policy(model).train()
+    batch = collate([sample([3, 4, 5], [6, 7])])
+    assert torch.equal(policy(batch)[0], policy(batch)[0])
+
+
+def test_gradient_checkpointing_gives_the_same_gradient(writer):
+    grads = []
+    for switch in (False, True):
+        policy = load_policy(ModelSection(path=str(writer), gradient_checkpointing=switch))
+        policy(collate([sample([3, 4, 5], [6, 7])]))[0].sum().backward()
+        grads.append([p.grad for p in policy.parameters()])
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(*grads, strict=True))
+
+
+def test_random_weights_are_seeded_and_leave_the_generator_alone(writer):
+    settings = ModelSection(path=str(writer), init="random")
+    before = torch.get_rng_state()
+    one, same, other = (load_policy(settings, seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(one.head.weight, same.head.weight)
+    assert not torch.equal(one.head.weight, other.head.weight)
+    assert torch.equal(load_reference(settings, 1).head.weight, one.head.weight)
+
+
+def test_the_reference_is_frozen_and_starts_equal(writer):
+    settings = ModelSection(path=str(writer))
+    policy, reference = load_policy(settings), load_reference(settings)
+    assert not any(p.requires_grad for p in reference.parameters())
+    batch = collate([sample([3, 4, 5], [6, 7])])
+    assert torch.equal(policy(batch)[0], reference(batch)[0])
+
+
+@pytest.mark.parametrize("path", ["./nowhere", "runs/a/b/c", "/nowhere"])
+def test_a_path_that_is_no_directory(path):
+    with pytest.raises(PolicyError, match="no such directory"):
+        load_policy(ModelSection(path=path))
+
+
+def test_a_hub_id_that_can_not_be_had():
+    with pytest.raises(PolicyError, match="nobody/no-such-model") as caught:
+        load_policy(ModelSection(path="nobody/no-such-model"))
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_of_another_model(writer, tmp_path):
+    folder = tmp_path / "mixed"
+    shutil.copytree(writer, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["num_hidden_layers"] = 3
+    config.pop("layer_types", None)
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(PolicyError, match="another model's"):
+        load_policy(ModelSection(path=str(folder)))
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "json"])
+def test_damaged_weights(writer, tmp_path, damage):
+    folder = tmp_path / "damaged"
+    shutil.copytree(writer, folder)
+    file = folder / "model.safetensors"
+    whole = file.read_bytes()
+    file.write_bytes({"truncated": whole[: len(whole) // 2], "empty": b"", "json": b"{}"}[damage])
+    with pytest.raises(PolicyError) as caught:
+        load_policy(ModelSection(path=str(folder)))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_tokenizer_without_a_chat_template(writer, tmp_path):
+    folder = tmp_path / "plain"
+    shutil.copytree(writer, folder)
+    (folder / "chat_template.jinja").unlink()
+    with pytest.raises(PolicyError, match="chat template"):
+        load_tokenizer(ModelSection(path=str(folder)))
+
+
+def test_a_tokenizer_of_a_larger_model(writer):
+    with pytest.raises(PolicyError, match="not this model's tokenizer"):
+        load_tokenizer(ModelSection(path=str(writer)), vocabulary=5)
+
+
+def test_a_directory_without_a_tokenizer(tmp_path):
+    make_model().save_pretrained(tmp_path)
+    with pytest.raises(PolicyError, match="tokenizer"):
+        load_tokenizer(ModelSection(path=str(tmp_path)))
+
+
+def test_a_model_that_changes_its_logits_after_the_head_is_refused(tmp_path):
+    from transformers import CohereConfig, CohereForCausalLM
+
+    shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
+    config = CohereConfig(vocab_size=20, logit_scale=7.0, pad_token_id=0, bos_token_id=1, eos_token_id=2, initializer_range=0.5, **shape)
+    CohereForCausalLM(config).save_pretrained(tmp_path)
+    with pytest.raises(PolicyError, match="logits"):
+        load_policy(ModelSection(path=str(tmp_path)))
