@@ -16,8 +16,21 @@ def value(item: Any, name: str) -> Any:
 def field(item: Any, name: str) -> str:
     """A text field of an entry, an edge or an action; "" where it is missing or None, other values as their `repr`."""
     found = item.get(name) if isinstance(item, dict) else getattr(item, name, None)
-    if isinstance(found, str):
+    return found if isinstance(found, str) else _as_text(found)
+
+
+def coordinates(item: Any) -> tuple[str, str, str]:
+    """(owner, source, layer) of an entry or an action."""
+    if isinstance(item, dict):
+        found = item.get("owner"), item.get("source"), item.get("layer")
+    else:
+        found = getattr(item, "owner", None), getattr(item, "source", None), getattr(item, "layer", None)
+    if type(found[0]) is type(found[1]) is type(found[2]) is str:
         return found
+    return tuple(each if isinstance(each, str) else _as_text(each) for each in found)
+
+
+def _as_text(found: Any) -> str:
     if found is None:
         return ""
     try:

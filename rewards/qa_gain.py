@@ -95,6 +95,9 @@ class QAGain:
 class QAFailure(RuntimeError):
     """More questions could not be judged than the configured share. No gain was computed; the rollouts are unharmed."""
 
+    def __reduce__(self):  # ranks send it to each other
+        return type(self), (self.errors, self.questions, self.max_failure_rate)
+
     def __init__(self, errors: Sequence[QAError], questions: int, max_failure_rate: float):
         self.errors, self.questions, self.max_failure_rate = tuple(errors), questions, max_failure_rate
         super().__init__(

@@ -74,6 +74,8 @@ class SimilarityCache:
 
     def score_from(self, prediction: Text, reference: Text, threshold: float) -> float:
         """kappa of Eq. 14 for equal coordinates: `score` where it reaches `threshold`, else 0."""
+        if prediction.tokens.isdisjoint(reference.tokens) and self._sequence_weight < threshold:
+            return 0.0
         if self.bound(prediction, reference) < threshold:
             return 0.0
         score = self.score(prediction, reference)

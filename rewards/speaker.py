@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewards.entries import derived_entries, field
+from rewards.entries import coordinates, derived_entries, field
 from rewards.matching import Row, soft_f1
 from rewards.scorer import Scorer
 from rewards.similarity import Text
@@ -56,8 +56,8 @@ def _buckets(entries: Iterable[Any], scorer: Scorer) -> dict[str, tuple[Member, 
     buckets: dict[str, list[Member]] = {}
     text = scorer.similarity.text
     for entry in entries:
-        member = (field(entry, "source"), field(entry, "layer"), text(field(entry, "content")))
-        buckets.setdefault(field(entry, "owner"), []).append(member)
+        owner, source, layer = coordinates(entry)
+        buckets.setdefault(owner, []).append((source, layer, text(field(entry, "content"))))
     return {owner: tuple(sorted(members, key=_order)) for owner, members in buckets.items()}
 
 

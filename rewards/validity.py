@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_env.text import normalise
-from rewards.entries import derived_entries, field, value
+from rewards.entries import coordinates, derived_entries, field, value
 from rewards.weights import PAPER, RewardWeights
 
 
@@ -75,7 +75,7 @@ def action_key(action: Any) -> Hashable:
     """
     kind = field(action, "action") if isinstance(action, dict) else ""
     if kind == "ADD":
-        return kind, *_coordinates(action), normalise(field(action, "content"))
+        return kind, *coordinates(action), normalise(field(action, "content"))
     if kind == "UPDATE":
         return kind, field(action, "entry_id"), normalise(field(action, "content"))
     if kind == "NOOP":
@@ -111,15 +111,10 @@ def stops_after_novel(actions: Sequence[Any], pre_state: Any) -> bool:
 
 
 def _recorded(action: dict, pre_state: Any) -> bool:
-    coordinates, content = _coordinates(action), normalise(field(action, "content"))
+    place, content = coordinates(action), normalise(field(action, "content"))
     return any(
-        _coordinates(entry) == coordinates and normalise(field(entry, "content")) == content
-        for entry in derived_entries(pre_state)
+        coordinates(entry) == place and normalise(field(entry, "content")) == content for entry in derived_entries(pre_state)
     )
-
-
-def _coordinates(item: Any) -> tuple[str, str, str]:
-    return field(item, "owner"), field(item, "source"), field(item, "layer")
 
 
 def _count(number: Any) -> float | None:

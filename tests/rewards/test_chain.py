@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_env.records import Edge, Record
@@ -78,6 +78,7 @@ def test_equals_the_plain_definition(predicted, reference):
     assert chain_reward(predicted, reference, unicode) == plain.chain(predicted, reference, unicode_tokens)
 
 
+@settings(max_examples=50)
 @given(st.lists(states(), min_size=2, max_size=4), states())
 def test_a_shared_scorer_never_changes_a_value(group, reference):
     scorer = Scorer()

@@ -1,6 +1,7 @@
 """The terminal gain, with fakes where calls must be counted or fail, and with the real offline pipeline at the end."""
 
 import dataclasses
+import pickle
 import random
 import subprocess
 import sys
@@ -219,6 +220,16 @@ def test_too_many_failures_stop_with_a_message_and_no_further_calls():
     assert "net q3: answer failed: the endpoint hung up" in text and "resume" in text and "\n" not in text
     assert {error.question_id for error in caught.value.errors} == {"q1", "q2", "q3"}
     assert len(backend.answered) < 36 and not backend.judged
+
+
+def test_results_and_failures_travel_between_processes():
+    backend = Backend(fails=lambda stage, name, text: name == "q1")
+    result = gain(FOUR, all_different(2), backend)
+    assert pickle.loads(pickle.dumps(result)) == result
+    with pytest.raises(QAFailure) as caught:
+        gain(FOUR, all_different(2), backend, max_failure_rate=0.0)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (str(copy), copy.errors) == (str(caught.value), caught.value.errors)
 
 
 def test_the_allowed_share_itself_does_not_stop():

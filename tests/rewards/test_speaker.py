@@ -3,7 +3,7 @@ import itertools
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_env.records import Record
@@ -42,6 +42,7 @@ def test_equals_the_plain_definition(predicted, reference):
     assert as_tuple(speaker_levenshtein(predicted, reference, unicode)) == plain.phi(predicted, reference, unicode_tokens)
 
 
+@settings(max_examples=50)
 @given(st.lists(memories(), min_size=2, max_size=5), memories())
 def test_a_shared_scorer_never_changes_a_value(group, reference):
     scorer = Scorer()
@@ -115,6 +116,7 @@ def test_a_record_that_matches_nothing_never_helps(predicted, reference, owner, 
     assert all(after.owners[name] <= value for name, value in before.owners.items())
 
 
+@settings(max_examples=50)
 @given(memories(), memories().filter(bool), st.data())
 def test_a_reference_record_under_another_owner_never_helps(predicted, reference, data):
     true = data.draw(st.sampled_from(reference))

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import math
+import pickle
 
 import pytest
 from hypothesis import given
@@ -93,6 +94,10 @@ def test_other_weights_are_used_throughout():
     reward = score_step(ACTIONS, REPORT, state(), state(entry("tea")), state(entry("tea")), Scorer(weights))
     assert reward.penalty == pytest.approx(-0.15)
     assert reward.total(1.0, 0, 2, weights) == pytest.approx(1.0 - 0.15 + 0.5 * 0.5)
+
+
+def test_a_reward_travels_between_processes():
+    assert pickle.loads(pickle.dumps(perfect())) == perfect()
 
 
 def test_a_reward_is_frozen():
