@@ -48,9 +48,9 @@ class Tracker:
         """What the progress bar says is going on."""
         self._bar.set_description(name)
 
-    def log(self, record: Mapping[str, Any], line: str) -> None:
-        """The figures of one round."""
-        self._bar.update(1)
+    def log(self, record: Mapping[str, Any], line: str, steps: int = 1) -> None:
+        """The figures of one round, or of `steps` of them together."""
+        self._bar.update(steps)
         self.say(line)
         if self.run is not None:
             self.run.log({key: value for key, value in record.items() if value is not None})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, field_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from writer_rl.config.section import Section, Sources
+from writer_rl.config.section import Section
 
 
 class TrainerSection(Section):
@@ -94,20 +94,34 @@ class CurriculumStage(Section):
     """Shown in the log."""
     task: Literal["memory", "copy"] = "memory"
     """memory: write the teacher's actions; copy: repeat random token strings, so that copying is learnt first."""
-    source: Sources = ()
-    """Networks of this stage; empty: data.train."""
-    max_segments: PositiveInt | None = None
-    """Only the first so many segments of a network."""
-    max_messages: PositiveInt | None = None
-    """Only segments with at most so many messages."""
+    level: Literal[0, 1, 2] | None = None
+    """New conversations of this level of the embedded corpus, as many as are needed; null: the networks of data.train."""
+    easier: float = Field(default=0.0, ge=0, lt=1)
+    """The share of conversations from lower levels."""
+    teacher: Literal["complete", "biased"] = "complete"
+    """biased: one that leaves out much of what is not said about oneself (levels only)."""
+    bias: dict[str, float] = {}
+    """Rates of the biased teacher other than the default, by their names in memory_env/corpus/reference.py."""
     batch: PositiveInt = 8
     """Sequences per optimizer step."""
     max_steps: PositiveInt | None = None
-    """At most so many optimizer steps; null: `epochs` passes."""
+    """At most so many optimizer steps; null: `epochs` passes over data.train."""
     until_accuracy: float | None = Field(default=None, gt=0, le=1)
     """The stage ends early at this token accuracy."""
     lr_factor: PositiveFloat = 1.0
-    """Multiplies the learning rate in this stage."""
+    """Multiplies the learning rates in this stage."""
+    lr_final_factor: NonNegativeFloat | None = None
+    """What the factor falls to, linearly, by the last of `max_steps`; null: it stays."""
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> CurriculumStage:
+        if (self.level is not None or self.task == "copy") and self.max_steps is None:
+            raise ValueError(f"stage {self.name!r} has no end: set max_steps")
+        if self.teacher == "biased" and self.level is None:
+            raise ValueError(f"stage {self.name!r}: only the embedded corpus has a biased teacher: set level")
+        if self.lr_final_factor is not None and self.max_steps is None:
+            raise ValueError(f"stage {self.name!r}: lr_final_factor needs max_steps")
+        return self
 
 
 class SFTTrainer(TrainerSection):
@@ -125,3 +139,5 @@ class SFTTrainer(TrainerSection):
     """Stages that replace the plain `epochs` passes; empty: none."""
     checkpoint_every: PositiveInt = 200
     """Optimizer steps between checkpoints."""
+    log_every: PositiveInt = 1
+    """Optimizer steps that one line of metrics.jsonl (and one on the console) sums up."""

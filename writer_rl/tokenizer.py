@@ -1,0 +1,120 @@
+"""The tiny Writer's tokenizer: every name, every word of its corpus and every fixed piece of an action is one token.
+
+A tiny model learns to copy a value in minutes if the value is one token in the message and the same token in the record, and
+not in hours if it has to be spelt. Text outside the vocabulary is read and written byte by byte, so any text survives
+``decode(encode(text))``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
+
+from memory_env.records import DERIVED_LAYERS, DERIVED_UTYPES, GROUP
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+PAD, END, USER, WRITER = "<|pad|>", "<|end|>", "<|user|>", "<|writer|>"
+CHAT_TEMPLATE = (
+    "{%- for message in messages -%}"
+    "{%- if message.role == 'user' -%}{{ '<|user|>' + message.content + '\\n' }}"
+    "{%- elif message.role == 'assistant' -%}{{ '<|writer|>' + message.content + '<|end|>' }}"
+    "{%- else -%}{{ raise_exception('the tiny Writer knows the roles user and assistant only') }}"
+    "{%- endif -%}{%- endfor -%}"
+    "{%- if add_generation_prompt -%}{{ '<|writer|>' }}{%- endif -%}"
+)
+CONTEXT = 2048
+"""Tokens of prompt and completion together."""
+
+AUTO_MAP = {"AutoTokenizer": [None, "writer_rl.PreTrainedTokenizerFast"]}
+"""transformers 5 gives every qwen2 model Qwen's own pre-tokenizer, whatever tokenizer.json says, unless the tokenizer has an
+`auto_map`; without remote code allowed it then reads tokenizer.json as it is."""
+
+PROMPT_PIECES = ("---\n",)
+PROMPT_WORDS = (GROUP, "'s", *(layer.rsplit("_", 1)[-1] for layer in DERIVED_LAYERS))
+"""What `configs/prompts/tiny_writer.jinja` writes beside data."""
+
+_ADD = '{"action":"ADD","owner":"'
+_UPDATE = '{"action":"UPDATE","entry_id":"'
+_NOOP = '{"action":"NOOP"}'
+_HEX_PAIR = "[0-9a-f]{2}"
+
+
+def action_pieces() -> tuple[str, ...]:
+    """The fixed pieces of a completion in compact JSON, each one token.
+
+    Example: `{"actions":[{"action":"ADD","owner":"` + `Ana` + `","source":"` + ... + `"}]}` costs 4 tokens beside its values.
+    """
+    opening = '{"actions":['
+    return (
+        *(opening + action for action in (_ADD, _UPDATE, _NOOP + "]}")),
+        *('"},' + action for action in (_ADD, _UPDATE)),
+        '"}]}',
+        '","source":"',
+        '","content":"',
+        *(f'","layer":"{layer}","utype":"{utype}","content":"' for layer in DERIVED_LAYERS for utype in DERIVED_UTYPES),
+    )
+
+
+def build_tokenizer(words: Iterable[str]) -> PreTrainedTokenizerFast:
+    """A tokenizer whose vocabulary is bytes, pairs of hexadecimal digits (entry ids), action pieces and `words`.
+
+    words: as they are written. A capitalised word or a punctuation mark is a token of its own, so that a name is the same token
+    at the start of a line, in a sentence and in JSON; a word in small letters is one token with the space before it.
+    Same words, same tokenizer, whatever their order.
+    """
+    from transformers import PreTrainedTokenizerFast
+
+    pretokenizer = _pretokenizer()
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    pieces = [_spelling(byte_level, piece) for piece in (*action_pieces(), *PROMPT_PIECES)]
+    spaced = (word if re.match(r"[^\W\d_]{2}|'", word) and not word[0].islower() else f" {word}" for word in sorted({*words, *PROMPT_WORDS}))
+    known = [token for word in spaced for token, _ in pretokenizer.pre_tokenize_str(word)]
+    tokens = [PAD, END, USER, WRITER, *sorted(pre_tokenizers.ByteLevel.alphabet()), *(f"{i:02x}" for i in range(256)), *pieces, *known]
+    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(dict.fromkeys(tokens))}, [], ignore_merges=True))
+    tokenizer.pre_tokenizer = pretokenizer
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in (PAD, END, USER, WRITER)])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        eos_token=END,
+        additional_special_tokens=[USER, WRITER],
+        chat_template=CHAT_TEMPLATE,
+        model_max_length=CONTEXT,
+        clean_up_tokenization_spaces=False,
+        auto_map=AUTO_MAP,
+    )
+
+
+def completion_text(actions: list) -> str:
+    """Actions as the compact JSON that the Writer is taught to write.
+
+    >>> completion_text([{"action": "NOOP"}])
+    '{"actions":[{"action":"NOOP"}]}'
+    """
+    return json.dumps({"actions": actions}, separators=(",", ":"), ensure_ascii=False)
+
+
+def _spelling(byte_level: pre_tokenizers.ByteLevel, piece: str) -> str:
+    return "".join(token for token, _ in byte_level.pre_tokenize_str(piece))
+
+
+def _pretokenizer() -> pre_tokenizers.PreTokenizer:
+    pieces = "|".join(re.escape(p) for p in sorted((*action_pieces(), *PROMPT_PIECES), key=len, reverse=True))
+    entry_id = r"(?<![0-9A-Za-z])[0-9a-f]{8}(?![0-9A-Za-z])"
+    words = r"\p{Lu}\p{L}+| ?\p{Lu}(?!\p{L})|'\p{Ll}+| ?\p{Ll}\p{L}*| ?\p{Nd}+"
+    # An id falls into four pairs: each alternative is one pair by its place in a piece of exactly eight digits.
+    places = [f"(?<=\\A{_HEX_PAIR * before}){_HEX_PAIR}(?={_HEX_PAIR * (3 - before)}\\z)" for before in range(4)]
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(rf"{pieces}|{entry_id}|{words}|[\s\S]"), "isolated"),
+            pre_tokenizers.Split(Regex("|".join(places)), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
