@@ -23,7 +23,6 @@ from memory_env.ingest.handwritten import document_of, read_actions, trajectory_
 from memory_env.ingest.inventory import take_inventory
 from memory_env.network import Network, load_network, load_networks
 from memory_env.trajectory import TeacherTrajectory, load_trajectory
-from rewards.tokens import unseen_text_share
 
 
 class BudgetSpent(RuntimeError):
@@ -45,6 +44,8 @@ def read_options(chosen: Namespace) -> ReadOptions:
 
 def read(chosen: Namespace) -> None:
     """Read a source and write its networks, teacher files and inventory into a new folder."""
+    from rewards.tokens import unseen_text_share
+
     output = empty_output(chosen.output)
     if chosen.max_messages < 1:
         raise UsageError(f"--max-messages {chosen.max_messages}: must be at least 1")

@@ -18,8 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launch.cli import ROOT, Terminated, UsageError, parser, run
-
-DONE = "stage.json"
+from memory_env.atomic import write_text
 
 
 class StageFailed(RuntimeError):
@@ -47,12 +46,12 @@ def arguments(argv: list[str]):
     return chosen
 
 
-def stage(name: str, folder: Path, command: list[str]) -> float:
+def stage(name: str, output: Path, command: list[str]) -> float:
     """Run one script to its end, unless it is done; its wall time in seconds, all its tries together."""
-    marker = folder / DONE
+    marker = output / "stages" / f"{name.replace(', ', '-').replace(' ', '')}.json"
     before = json.loads(marker.read_text()) if marker.is_file() else {"seconds": 0.0, "done": False, "command": command}
     if before["command"] != command:
-        raise UsageError(f"{folder}: was begun as `{shlex.join(before['command'])}`; name another --output_dir")
+        raise UsageError(f"{output}: {name} was begun as `{shlex.join(before['command'])}`; name another --output_dir")
     if before["done"]:
         print(f"== {name}: done before, in {clock(before['seconds'])}", flush=True)
         return before["seconds"]
@@ -60,8 +59,7 @@ def stage(name: str, folder: Path, command: list[str]) -> float:
     began = time.monotonic()
     code = _wait(subprocess.Popen([sys.executable, *command], cwd=ROOT, stdin=subprocess.DEVNULL))
     seconds = before["seconds"] + time.monotonic() - began
-    folder.mkdir(parents=True, exist_ok=True)
-    marker.write_text(json.dumps({"seconds": seconds, "done": code == 0, "command": command}))
+    write_text(marker, json.dumps({"seconds": seconds, "done": code == 0, "command": command}))
     if code in (130, -signal.SIGINT):
         raise KeyboardInterrupt
     if code in (143, -signal.SIGTERM):
@@ -115,12 +113,12 @@ def main(argv: list[str]) -> None:
             start = str(ROOT / chosen.sft)
         else:
             command = ["launch/sft.py", "--config", chosen.sft_config, "--seed", str(seed), "--output_dir", str(sft)]
-            times[f"SFT, seed {seed}"] = stage(f"SFT, seed {seed}", sft, command)
+            times[f"SFT, seed {seed}"] = stage(f"SFT, seed {seed}", output, command)
             start = _model(sft)
         command = ["launch/grpo.py", "--config", chosen.grpo_config, "--seed", str(seed), "--output_dir", str(grpo)]
         command += ["--model.path", start, "--rollout.engine", chosen.engine]
         command += ["--trainer.steps", str(chosen.steps)] if chosen.steps else []
-        times[f"GRPO, seed {seed}"] = stage(f"GRPO, seed {seed}", grpo, command)
+        times[f"GRPO, seed {seed}"] = stage(f"GRPO, seed {seed}", output, command)
         if start not in checkpoints["SFT"]:
             checkpoints["SFT"].append(start)
         checkpoints["RL"].append(_model(grpo))
@@ -129,7 +127,7 @@ def main(argv: list[str]) -> None:
     for name, folders in checkpoints.items():
         command += ["--writer", f"{name}={','.join(folders)}"]
     command += ["--writer", "teacher", "--writer", "none"]
-    times["evaluation"] = stage("evaluation", output / "evaluation.stage", command)
+    times["evaluation"] = stage("evaluation", output, command)
     finish(output, chosen.seeds, times)
 
 

@@ -13,6 +13,8 @@ from memory_env.store import Arrived, MemoryStore
 
 WINDOW = 25
 
+_Window = list[tuple[Message, ChatMessage, bytes]]
+
 
 class Names:
     """Canonical names that stay as they are while members join: who is in the memory keeps their name."""
@@ -67,9 +69,7 @@ def arrive(
     for message, key in fresh:
         by_channel.setdefault(message.channel, []).append((message, key))
     cutter = _Cutter(store, names, window, gap_hours, most)
-    cut = [segment for channel, part in by_channel.items() for segment in cutter.cut(channel, part)]
-    # Channels run in parallel: the memory is written in the order in which things were said.
-    cut.sort(key=lambda segment: instant(segment[0][0].ts) or 0.0)
+    cut = _merged([cutter.cut(channel, part) for channel, part in by_channel.items()])
     first = store.next_position()
     return [
         Arrived(
@@ -81,16 +81,28 @@ def arrive(
     ]
 
 
+def _merged(channels: list[list[_Window]]) -> list[_Window]:
+    """The windows of all channels in the order in which things were said; within a channel in the export's order."""
+    dated: list[tuple[float, _Window]] = []
+    for windows in channels:
+        latest = float("-inf")
+        for window in windows:
+            latest = max(latest, instant(window[0][0].ts) or latest)
+            dated.append((latest, window))
+    dated.sort(key=lambda pair: pair[0])
+    return [window for _, window in dated]
+
+
 class _Cutter:
     def __init__(self, store: MemoryStore, names: Names, window: int, gap_hours: float, most: int):
         self._store, self._names = store, names
         self._window, self._gap, self._most = window, gap_hours * 3600, most
         self._sessions = store.sessions()
 
-    def cut(self, channel: str, fresh: list[tuple[ChatMessage, bytes]]) -> list[list[tuple[Message, ChatMessage, bytes]]]:
+    def cut(self, channel: str, fresh: list[tuple[ChatMessage, bytes]]) -> list[_Window]:
         """The windows of one channel."""
         session, turn, before = self._store.last_message(channel) or ("", -1, None)
-        windows: list[list[tuple[Message, ChatMessage, bytes]]] = []
+        windows: list[_Window] = []
         for source, key in fresh:
             now = instant(source.ts)
             silent = before is not None and now is not None and now - before > self._gap

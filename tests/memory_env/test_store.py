@@ -129,6 +129,13 @@ def test_channels_are_written_in_the_order_of_time(tmp_path):
     assert [part.segment.position for part in parts] == [0, 1]
 
 
+def test_a_clock_that_jumps_back_does_not_reorder_a_channel(tmp_path):
+    with MemoryStore(tmp_path / "m.db") as store:
+        messages = [*told(["a"], start=START + timedelta(hours=2)), *told(["b"]), *told(["c"], start=START + timedelta(hours=3))]
+        write(store, messages, window=1)
+        assert [record.content for record in store.state().verbatim()] == ["a", "b", "c"]
+
+
 def test_names_stay_when_members_join(tmp_path):
     with MemoryStore(tmp_path / "m.db") as store:
         write(store, [*told(["a"], "Sam", speaker_id="1"), *told(["b"], "Sam", speaker_id="2")])

@@ -112,8 +112,7 @@ def test_evermembench(tmp_path, layout):
         lines(tmp_path / "qars.jsonl", QARS)
     elif layout == "parquet":
         pyarrow = pytest.importorskip("pyarrow")
-        import pyarrow.parquet
-
+        pytest.importorskip("pyarrow.parquet")
         (tmp_path / "dialogues").mkdir()
         row = {"topic_id": "01", "date": "2024-05-01", "dialogues": {**DIALOGUES, "g3": []}}
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), tmp_path / "dialogues" / "train-00000.parquet")
@@ -174,8 +173,7 @@ def test_socialmembench(tmp_path):
 
 def test_socialmembench_as_parquet_equals_jsonl(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
+    pytest.importorskip("pyarrow.parquet")
     folder = socialmem_tables(tmp_path / "jsonl", {"grp_1": 3, "grp_2": 1})
     for name in ("conversations", "qa", "networks"):
         rows = [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]

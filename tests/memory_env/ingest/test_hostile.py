@@ -101,7 +101,9 @@ def test_what_is_no_chat(tmp_path, content):
     assert "a.txt" in refused(path)
 
 
-@pytest.mark.parametrize("value", [None, 5, "x", [], {}, [[]], [1], {"messages": 5}, {"messages": [5]}, {"chats": {"list": [[]]}}])
+@pytest.mark.parametrize(
+    "value", [None, 5, "x", [], {}, [[]], [1], {"messages": 5}, {"messages": [5]}, {"chats": {"list": [[]]}}]
+)
 @pytest.mark.parametrize("format", [name for name in FORMATS if name not in ("csv", "whatsapp")])
 def test_json_of_another_shape_is_refused_in_one_line(tmp_path, value, format):
     path = tmp_path / "a.json"

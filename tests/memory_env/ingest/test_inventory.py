@@ -67,7 +67,14 @@ def test_a_teacher_in_another_language_than_the_chat():
     italian = "il cane è nel giardino e la casa non è lontana, ma anche questo come una del della"
     one = network([english] * 4, speakers=("Ann",))
     actions = [
-        {"action": "ADD", "owner": "Ann", "source": "Ann", "layer": "per_speaker_core", "utype": "fact", "content": f"{italian} {n}"}
+        {
+            "action": "ADD",
+            "owner": "Ann",
+            "source": "Ann",
+            "layer": "per_speaker_core",
+            "utype": "fact",
+            "content": f"{italian} {n}",
+        }
         for n in range(4)
     ]
     state, report = step(MemoryState.empty(), one.segments()[0], actions)
