@@ -16,6 +16,7 @@ from memory_env.query.terms import terms
 from memory_env.records import Edge, Record
 
 _LEAST = 1e-6
+_NONE = np.array([], dtype=np.int64)
 
 
 class Memory(Protocol):
@@ -38,10 +39,11 @@ class VerbatimIndex:
         self.records = tuple(records)
         self._embedder = embedder
         self._places: dict[str, list[int]] = {}
-        self._speakers: dict[str, list[int]] = {}
+        speakers: dict[str, list[int]] = {}
         for index, record in enumerate(self.records):
             self._places.setdefault(record.session, []).append(index)
-            self._speakers.setdefault(record.source, []).append(index)
+            speakers.setdefault(record.source, []).append(index)
+        self._speakers = _arrays(speakers)
         for places in self._places.values():
             places.sort(key=lambda index: (self.records[index].turn, index))
         self._order = {index: place for places in self._places.values() for place, index in enumerate(places)}
@@ -73,8 +75,9 @@ class VerbatimIndex:
         """Cosines of all messages with the query, float64 [N]: what the fallback's floor is compared to."""
         return self._similarity.scores(query)
 
-    def by_speaker(self, speaker: str) -> list[int]:
-        return self._speakers.get(speaker, [])
+    def by_speaker(self, speaker: str) -> np.ndarray:
+        """Places of a speaker's messages, in order."""
+        return self._speakers.get(speaker, _NONE)
 
     def neighbours(self, index: int, window: int) -> list[tuple[int, int]]:
         """(message, distance) of the messages at most `window` turns away in the same session."""
@@ -102,22 +105,39 @@ class DerivedIndex:
                 older[place[edge.new]], newer[place[edge.old]] = place[edge.old], place[edge.new]
         self.heads = [index for index in range(len(self.records)) if index not in newer]
         self.chains: dict[int, tuple[int, ...]] = {}
+        self._head_of = np.arange(len(self.records))
         for head in self.heads:
-            chain = [head]
-            while chain[-1] in older:
-                chain.append(older[chain[-1]])
+            chain = {head: None}  # ordered; a file whose edges run in a circle must not hang the reader
+            while (old := older.get(next(reversed(chain)))) is not None and old not in chain:
+                chain[old] = None
             self.chains[head] = tuple(reversed(chain))
-        self.owners: dict[str, list[int]] = {}
-        self.sayers: dict[str, list[int]] = {}
+            self._head_of[list(chain)] = head
+        owners: dict[str, list[int]] = {}
+        sayers: dict[str, list[int]] = {}
         for head in self.heads:
             record = self.records[head]
-            self.owners.setdefault(record.owner, []).append(head)
+            owners.setdefault(record.owner, []).append(head)
             if record.source != record.owner:
-                self.sayers.setdefault(record.source, []).append(head)
+                sayers.setdefault(record.source, []).append(head)
+        self._owners, self._sayers = _arrays(owners), _arrays(sayers)
 
     @cached_property
     def _similarity(self):
         return build_similarity([record.content for record in self.records], self._embedder)
+
+    def of_owner(self, owner: str) -> np.ndarray:
+        """Places of the heads about an owner, in creation order."""
+        return self._owners.get(owner, _NONE)
+
+    def said_by(self, source: str) -> np.ndarray:
+        """Places of the heads that a member said about others, in creation order."""
+        return self._sayers.get(source, _NONE)
+
+    def best_of_chain(self, scores: np.ndarray) -> np.ndarray:
+        """At every head the best score of its chain, float64 [N]."""
+        best = scores.copy()
+        np.maximum.at(best, self._head_of, scores)
+        return best
 
     def similarity(self, query: str) -> np.ndarray:
         """Cosines of all derived records with the query, float64 [N]."""
@@ -149,3 +169,7 @@ class MemoryIndex:
 
 def _same_messages(mine: tuple[Record, ...], others: tuple[Record, ...]) -> bool:
     return mine is others or (len(mine) == len(others) and all(a is b or a == b for a, b in zip(mine, others, strict=True)))
+
+
+def _arrays(places: dict[str, list[int]]) -> dict[str, np.ndarray]:
+    return {name: np.array(found, dtype=np.int64) for name, found in places.items()}

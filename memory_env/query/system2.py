@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +26,8 @@ class Row:
 def search(projection: Projection, index: MemoryIndex, budgets: QueryBudgets) -> tuple[Row, ...]:
     """A row for every row of the projection, in its order; what one row holds never depends on another row."""
     rows = [owner for owner in projection.rows if (budgets.s2_group if owner == GROUP else budgets.s2_person)]
-    return tuple(_row(owner, projection, index, budgets) for owner in rows)
+    scores = _Scores(index)
+    return tuple(_row(owner, projection, index, budgets, scores) for owner in rows)
 
 
 def row_issue(projection: Projection, owner: str) -> str:
@@ -36,44 +36,61 @@ def row_issue(projection: Projection, owner: str) -> str:
     return " ".join([projection.issue, *others])
 
 
-def _row(owner: str, projection: Projection, index: MemoryIndex, budgets: QueryBudgets) -> Row:
-    derived, issue = index.derived, row_issue(projection, owner)
-    heads = derived.owners.get(owner, [])
+class _Scores:
+    """Similarities of all records and messages with an issue, computed once per question: most rows share their issue."""
+
+    def __init__(self, index: MemoryIndex):
+        self._index = index
+        self._records: dict[str, np.ndarray] = {}
+        self._messages: dict[str, np.ndarray] = {}
+
+    def records(self, issue: str) -> np.ndarray:
+        if issue not in self._records:
+            self._records[issue] = self._index.derived.similarity(issue)
+        return self._records[issue]
+
+    def messages(self, issue: str) -> np.ndarray:
+        if issue not in self._messages:
+            self._messages[issue] = self._index.verbatim.similarity(issue)
+        return self._messages[issue]
+
+
+def _row(owner: str, projection: Projection, index: MemoryIndex, budgets: QueryBudgets, scores: _Scores) -> Row:
+    derived, issue, mode = index.derived, row_issue(projection, owner), projection.mode
+    heads = derived.of_owner(owner)
     constrained = bool(projection.source) and owner == projection.owner
     if constrained:
-        heads = [head for head in heads if derived.records[head].source == projection.source]
+        heads = heads[[derived.records[head].source == projection.source for head in heads]]
     # A source-owner constraint is a match by itself, and an issue without terms matches all: then the floor does not apply.
     floor = -1.0 if constrained or not terms(issue) else budgets.s2_floor
-    chains = _best_chains(derived, heads, issue, projection.mode, floor, budgets.s2_k)
+    chains = _best_chains(derived, heads, scores.records(issue), mode, floor, budgets.s2_k)
     said = ()
     if owner != GROUP and not constrained:
-        said = _best_chains(derived, derived.sayers.get(owner, []), issue, projection.mode, budgets.s2_floor, budgets.source_k)
+        said = _best_chains(derived, derived.said_by(owner), scores.records(issue), mode, budgets.s2_floor, budgets.source_k)
     fallback = None
     if not chains and budgets.s1:
-        fallback = _best_message(index, projection.source if constrained else owner, issue, budgets.fallback_floor)
+        speaker = projection.source if constrained else owner
+        fallback = _best_message(index, speaker, scores.messages(issue), budgets.fallback_floor)
     return Row(owner, chains, said, fallback)
 
 
 def _best_chains(
-    derived: DerivedIndex, heads: Sequence[int], issue: str, mode: str, floor: float, k: int
+    derived: DerivedIndex, heads: np.ndarray, scores: np.ndarray, mode: str, floor: float, k: int
 ) -> tuple[tuple[float, tuple[int, ...]], ...]:
     """The k best chains by similarity, newest first among equals; in head mode a chain is its head alone."""
-    if not heads or not k:
+    if not len(heads) or not k:
         return ()
-    scores = derived.similarity(issue)
-    if mode == "full":
-        found = [(float(max(scores[list(derived.chains[head])])), head) for head in heads]
-    else:
-        found = list(zip(scores[np.asarray(heads)].tolist(), heads, strict=True))
-    found = sorted((pair for pair in found if pair[0] >= floor), key=lambda pair: (-pair[0], -pair[1]))
+    fit = derived.best_of_chain(scores)[heads] if mode == "full" else scores[heads]
+    kept = fit >= floor
+    found = sorted(zip(fit[kept].tolist(), heads[kept].tolist(), strict=True), key=lambda pair: (-pair[0], -pair[1]))
     return tuple((score, derived.chains[head] if mode == "full" else (head,)) for score, head in found[:k])
 
 
-def _best_message(index: MemoryIndex, speaker: str, issue: str, floor: float) -> tuple[float, int] | None:
+def _best_message(index: MemoryIndex, speaker: str, scores: np.ndarray, floor: float) -> tuple[float, int] | None:
     """The speaker's message most similar to the issue, the newest among equals; None under the floor."""
     places = index.verbatim.by_speaker(speaker)
-    if not places:
+    if not len(places):
         return None
-    scores = index.verbatim.similarity(issue)
-    score, place = max((float(scores[place]), place) for place in places)
-    return (score, place) if score >= floor and score > 0 else None
+    last = len(places) - 1 - int(np.argmax(scores[places][::-1]))
+    score = float(scores[places[last]])
+    return (score, int(places[last])) if score >= floor and score > 0 else None

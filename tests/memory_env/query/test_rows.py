@@ -96,3 +96,20 @@ def test_views_can_be_switched_off():
     assert [each.owner for each in no_group.rows] == list(ROSTER)
     no_person = evidence_of(question, CLUB, QueryPipeline(QueryBudgets(s2_person=False)))
     assert [each.owner for each in no_person.rows] == ["GROUP"]
+
+
+def test_long_chains_and_circles_of_a_hostile_file_end():
+    from memory_env.records import Edge
+    from memory_env.trajectory import ReferenceState
+
+    records = [record(i, "Bob", f"Bob likes tea number{i}", new=i + 1 if i < 3000 else None) for i in range(3001)]
+    chain = row(evidence_of("How did the tea that Bob likes change?", memory(*records)), "Bob").chains[0]
+    assert [item.content for item in chain][-1] == "Bob likes tea number3000" and len(chain) == 3001
+
+    class Circle(ReferenceState):
+        def verbatim(self):
+            return ()
+
+    edges = (Edge("d0", "d1"), Edge("d1", "d0"), Edge("d0", "d2"), Edge("gone", "d2"))
+    state = Circle(tuple(record(i, "Bob", f"tea {i}") for i in range(3)), edges, ("Bob",))
+    assert evidence_of("What tea did Bob like before?", state).rows[0].chains
