@@ -71,9 +71,9 @@ class VerbatimIndex:
             return overlap
         return np.where(overlap > 0, np.maximum(self._bm25.scores(terms(query)), _LEAST * overlap), 0.0)
 
-    def similarity(self, query: str) -> np.ndarray:
-        """Cosines of all messages with the query, float64 [N]: what the fallback's floor is compared to."""
-        return self._similarity.scores(query)
+    def similarity(self, query: str, places: np.ndarray | None = None) -> np.ndarray:
+        """Cosines with the query of the messages at `places` (None: of all), float64: what the fallback's floor is about."""
+        return self._similarity.scores(query, places)
 
     def by_speaker(self, speaker: str) -> np.ndarray:
         """Places of a speaker's messages, in order."""

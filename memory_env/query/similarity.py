@@ -12,9 +12,11 @@ from memory_env.query.terms import ISSUE_TERMS, terms
 
 
 class Similarity(Protocol):
-    """`scores(query)`: cosines of all texts with the query, float64 [N], in [-1, 1]; 0 for a query without terms."""
+    """`scores(query, places)`: cosines with the query of the texts at `places` (None: of all), float64 [N] in [-1, 1]; 0 for a
+    query without terms.
+    """
 
-    def scores(self, query: str) -> np.ndarray: ...
+    def scores(self, query: str, places: np.ndarray | None = None) -> np.ndarray: ...
 
 
 class TermSimilarity:
@@ -34,12 +36,13 @@ class TermSimilarity:
         self._postings = {term: np.array(found, dtype=np.int64) for term, found in postings.items()}
         self._roots = np.sqrt(sizes)
 
-    def scores(self, query: str) -> np.ndarray:
+    def scores(self, query: str, places: np.ndarray | None = None) -> np.ndarray:
         wanted = set(terms(query))
         shared = np.zeros(len(self._roots))
         for term in wanted & self._postings.keys():
             shared[self._postings[term]] += 1.0
-        return np.minimum(1.0, shared / (self._roots * np.sqrt(max(min(len(wanted), ISSUE_TERMS), 1))))
+        scores = np.minimum(1.0, shared / (self._roots * np.sqrt(max(min(len(wanted), ISSUE_TERMS), 1))))
+        return scores if places is None else scores[places]
 
 
 class DenseSimilarity:
@@ -49,10 +52,11 @@ class DenseSimilarity:
         self._embedder = embedder
         self._matrix = embedder.encode(list(texts)) if texts else np.zeros((0, 1), dtype=np.float32)
 
-    def scores(self, query: str) -> np.ndarray:
-        if not len(self._matrix) or not terms(query):
-            return np.zeros(len(self._matrix))
-        return (self._matrix @ self._embedder.encode([query])[0]).astype(np.float64)
+    def scores(self, query: str, places: np.ndarray | None = None) -> np.ndarray:
+        matrix = self._matrix if places is None else self._matrix[places]
+        if not len(matrix) or not terms(query):
+            return np.zeros(len(matrix))
+        return (matrix @ self._embedder.encode([query])[0]).astype(np.float64)
 
 
 def build_similarity(texts: Sequence[str], embedder: Embedder | None) -> Similarity:

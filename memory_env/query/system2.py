@@ -12,6 +12,8 @@ from memory_env.query.protocol import Projection
 from memory_env.query.terms import terms
 from memory_env.records import GROUP
 
+_FEW_ROWS = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -26,7 +28,7 @@ class Row:
 def search(projection: Projection, index: MemoryIndex, budgets: QueryBudgets) -> tuple[Row, ...]:
     """A row for every row of the projection, in its order; what one row holds never depends on another row."""
     rows = [owner for owner in projection.rows if (budgets.s2_group if owner == GROUP else budgets.s2_person)]
-    scores = _Scores(index)
+    scores = _Scores(index, len(rows))
     return tuple(_row(owner, projection, index, budgets, scores) for owner in rows)
 
 
@@ -37,10 +39,10 @@ def row_issue(projection: Projection, owner: str) -> str:
 
 
 class _Scores:
-    """Similarities of all records and messages with an issue, computed once per question: most rows share their issue."""
+    """Similarities with an issue, computed once per question where many of its `rows` share it."""
 
-    def __init__(self, index: MemoryIndex):
-        self._index = index
+    def __init__(self, index: MemoryIndex, rows: int):
+        self._index, self._rows = index, rows
         self._records: dict[str, np.ndarray] = {}
         self._messages: dict[str, np.ndarray] = {}
 
@@ -49,10 +51,12 @@ class _Scores:
             self._records[issue] = self._index.derived.similarity(issue)
         return self._records[issue]
 
-    def messages(self, issue: str) -> np.ndarray:
+    def messages(self, issue: str, places: np.ndarray) -> np.ndarray:
+        if self._rows <= _FEW_ROWS:
+            return self._index.verbatim.similarity(issue, places)
         if issue not in self._messages:
             self._messages[issue] = self._index.verbatim.similarity(issue)
-        return self._messages[issue]
+        return self._messages[issue][places]
 
 
 def _row(owner: str, projection: Projection, index: MemoryIndex, budgets: QueryBudgets, scores: _Scores) -> Row:
@@ -70,7 +74,8 @@ def _row(owner: str, projection: Projection, index: MemoryIndex, budgets: QueryB
     fallback = None
     if not chains and budgets.s1:
         speaker = projection.source if constrained else owner
-        fallback = _best_message(index, speaker, scores.messages(issue), budgets.fallback_floor)
+        places = index.verbatim.by_speaker(speaker)
+        fallback = _best_message(places, scores.messages(issue, places), budgets.fallback_floor)
     return Row(owner, chains, said, fallback)
 
 
@@ -86,11 +91,10 @@ def _best_chains(
     return tuple((score, derived.chains[head] if mode == "full" else (head,)) for score, head in found[:k])
 
 
-def _best_message(index: MemoryIndex, speaker: str, scores: np.ndarray, floor: float) -> tuple[float, int] | None:
-    """The speaker's message most similar to the issue, the newest among equals; None under the floor."""
-    places = index.verbatim.by_speaker(speaker)
+def _best_message(places: np.ndarray, scores: np.ndarray, floor: float) -> tuple[float, int] | None:
+    """The most similar of a speaker's messages, the newest among equals; None under the floor."""
     if not len(places):
         return None
-    last = len(places) - 1 - int(np.argmax(scores[places][::-1]))
-    score = float(scores[places[last]])
+    last = len(places) - 1 - int(np.argmax(scores[::-1]))
+    score = float(scores[last])
     return (score, int(places[last])) if score >= floor and score > 0 else None
