@@ -13,11 +13,11 @@ P = MODEL.parameters
 
 def test_state_of_full_training_by_hand():
     one = plan(MODEL, RunShape(gpus=1, zero=1))
-    assert (one.weights, one.gradients, one.optimizer, one.reference) == (2 * P, 2 * P, 12 * P, 2 * P)
+    assert (one.weights, one.gradients, one.optimizer, one.reference) == (2 * P, 6 * P, 12 * P, 2 * P)
     two = plan(MODEL, RunShape(gpus=4, zero=2))
-    assert (two.weights, two.gradients, two.optimizer, two.reference) == (2 * P, 2 * P // 4, 3 * P, 2 * P)
+    assert (two.weights, two.gradients, two.optimizer, two.reference) == (2 * P, P, 3 * P, 2 * P)
     three = plan(MODEL, RunShape(gpus=4, zero=3))
-    assert (three.weights, three.gradients, three.optimizer, three.reference) == (P // 2, P // 2, 3 * P, P // 2)
+    assert (three.weights, three.gradients, three.optimizer, three.reference) == (P // 2, P, 3 * P, P // 2)
 
 
 def test_offloading_moves_bytes_to_the_host_and_loses_none():

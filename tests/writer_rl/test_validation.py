@@ -1,0 +1,61 @@
+"""Evaluation during training: joined means equal the means over everything."""
+
+import pytest
+
+from tests.writer_rl.test_groups import ScriptedEngine, setting  # noqa: F401
+from tests.writer_rl.tiny_run import PROMPT, make_tokenizer
+from writer_rl.config import DataSection
+from writer_rl.distributed import World, connect
+from writer_rl.engines import build_prompt
+from writer_rl.memory_metrics import memory_metrics
+from writer_rl.validation import KEYS, Validation, joined_means
+
+
+def test_the_documented_example():
+    joined = joined_means([{"question_score": 0.5, "questions": 2}, {"question_score": 1.0, "questions": 6}, {}])
+    assert joined["evaluation/question_score"] == 0.875
+    assert joined["evaluation/questions"] == 8
+    assert joined["evaluation/phi"] is None
+    assert set(joined) == set(KEYS)
+
+
+@pytest.fixture
+def prompt(tmp_path):
+    (tmp_path / "prompt.txt").write_text(PROMPT)
+    return build_prompt(DataSection(prompt=str(tmp_path / "prompt.txt")), make_tokenizer(), 512, 8)
+
+
+def test_it_measures_the_greedy_memories(setting, prompt):  # noqa: F811
+    data = list(setting[0].values())
+    found = Validation(data, prompt, 8, connect(1))(ScriptedEngine())
+    assert set(found) == set(KEYS)
+    assert found["evaluation/steps"] == 5 and found["evaluation/questions"] == 4
+    assert 0 <= found["evaluation/phi"] <= 1
+
+
+def test_shares_of_ranks_join_to_the_whole(setting, prompt):  # noqa: F811
+    from rollout.sampler import write_memories
+
+    data = list(setting[0].values())
+    parts = []
+    for share in (data[0::2], data[1::2]):
+        written = write_memories([t.network for t in share], ScriptedEngine(), prompt, 8)
+        parts.append(
+            memory_metrics(
+                written.values(),
+                {t.network.network_id: t.teacher for t in share},
+                {t.network.network_id: t.network.questions for t in share},
+            )
+        )
+    joined = joined_means(parts)
+    steps = [part["steps"] for part in parts]
+    expected = sum(part["total"] * n for part, n in zip(parts, steps, strict=True)) / sum(steps)
+    assert joined["evaluation/total"] == pytest.approx(expected)
+
+
+def test_a_rank_without_networks_takes_part(setting, prompt, monkeypatch):  # noqa: F811
+    idle = World(rank=5, size=1, local_rank=0, device=connect(1).device)
+    found = Validation(list(setting[0].values())[:1], prompt, 8, World(0, 1, 0, idle.device))(ScriptedEngine())
+    assert found["evaluation/steps"] == 2
+    alone = Validation([], prompt, 8, idle)(ScriptedEngine())
+    assert all(value is None or value == 0 for value in alone.values())
