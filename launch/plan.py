@@ -17,7 +17,7 @@ from writer_rl.memory_plan import GIB, USABLE, RunShape, fewest_gpus, plan
 from writer_rl.model_shape import ModelShape
 
 CARDS = (24, 40, 80)
-PARTS = ("weights", "gradients", "optimizer", "reference", "buffers", "activations", "step_copy", "sampler")
+PARTS = ("weights", "gradients", "optimizer", "reference", "buffers", "activations", "sampler")
 WAYS = [
     ("full, ZeRO-1", {"zero": 1}),
     ("full, ZeRO-2", {"zero": 2}),

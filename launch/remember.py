@@ -35,10 +35,11 @@ def arguments(argv: list[str]):
 
 
 def writer_config(chosen):
-    """How the Writer is run: the configuration, with the command line's prompt."""
-    from writer_rl.config import EvaluationConfig, load_config
+    """How the Writer is run: the configuration, else what its folder says, with the command line's prompt."""
+    from writer_rl.config import load_config
+    from writer_rl.segment_writers import own_config
 
-    config = load_config("evaluate", chosen.config, {}) if chosen.config else EvaluationConfig()
+    config = load_config("evaluate", chosen.config, []) if chosen.config else own_config(chosen.writer)
     if chosen.prompt:
         config = config.model_copy(update={"data": config.data.model_copy(update={"prompt": chosen.prompt})})
     return config

@@ -210,10 +210,9 @@ class Memory:
     def _open_writer(self) -> SegmentWriter:
         if self._writer is None:
             if isinstance(self._source, str):
-                from writer_rl.config import EvaluationConfig
                 from writer_rl.segment_writers import open_segment_writer
 
-                self._writer = open_segment_writer(self._source, self._config or EvaluationConfig(), self._base_url)
+                self._writer = open_segment_writer(self._source, self._config, self._base_url)
             else:
                 self._writer = self._source
         return self._writer

@@ -3,12 +3,11 @@
 Bytes per parameter in mixed precision (bf16 weights, fp32 master copy and AdamW), P trainable parameters, N ranks:
 
     weights      2 P          ZeRO-3: 2 P / N (offloaded: 0)
-    gradients    2 P          ZeRO-2, 3: 2 P / N (optimizer offloaded: 0)
+    gradients    2 P + 4 P    bf16, and their fp32 sum over micro-batches; ZeRO-2, 3: 4 P / N (optimizer offloaded: 0)
     optimizer    12 P / N     master 4, first moment 4, second moment 4 (8-bit moments: 6; offloaded: 0)
     reference    2 P          ZeRO-3: 2 P / N; with LoRA none (the adapter switched off)
     buffers      gradient buckets; with ZeRO-3 the gathered embedding or two layers
-    activations  see `activation_bytes`; gone by the time of the step, when the gradients are copied to fp32 (step_copy)
-    step_copy    4 P / N; ZeRO-3 in groups of at most 1e9
+    activations  see `activation_bytes`
     sampler      2 P / tp + key-value cache; asleep while the update runs
 
 A rank peaks either in the rollout (everything resident + sampler) or in the update (+ gradients, buffers, activations).
@@ -22,7 +21,6 @@ from writer_rl.model_shape import ModelShape
 
 GIB = 1024**3
 BUCKET_ELEMENTS = 200_000_000  # reduce_bucket_size in configs/deepspeed/*.json
-SUB_GROUP = 1_000_000_000  # DeepSpeed's sub_group_size
 CONTEXT_BYTES = int(1.5 * GIB)  # CUDA context, NCCL and cuBLAS workspaces
 SAMPLER_OVERHEAD = 1 * GIB  # vLLM's CUDA graphs and activation workspace
 USABLE = 0.92  # of the card: the allocator's fragmentation takes the rest
@@ -78,7 +76,6 @@ class Plan:
     reference: int
     buffers: int
     activations: int
-    step_copy: int
     sampler: int
     host: int
     rollout_peak: int
@@ -125,33 +122,28 @@ def plan(model: ModelShape, run: RunShape) -> Plan:
     frozen = model.parameters if run.lora_rank else 0
     shard = ranks if run.zero == 3 else 1
     weights = 2 * (trainable + frozen) // shard
-    gradients = 2 * trainable // (ranks if run.zero >= 2 else 1)
+    gradients = 4 * trainable // ranks if run.zero >= 2 else 6 * trainable
     optimizer = (6 if run.eight_bit else 12) * trainable // ranks
     reference = 0 if run.lora_rank else 2 * model.parameters // shard
     buffers = 2 * 2 * min(BUCKET_ELEMENTS, trainable)
     if run.zero == 3:
         buffers += 2 * max(model.embedding, 2 * model.layer)
-    step_copy = 4 * min(trainable // ranks, SUB_GROUP if run.zero == 3 else trainable)
     host = 0
     if run.offload_optimizer:
         host += optimizer + gradients
-        optimizer = gradients = step_copy = 0
+        optimizer = gradients = 0
     if run.offload_parameters:
         host += weights + reference
         weights = reference = 0
     activations = activation_bytes(model, run)
     sampler = sampler_bytes(model, run)
     resident = CONTEXT_BYTES + weights + optimizer + reference
-    update = resident + gradients + buffers + max(activations, step_copy) + (0 if run.sampler_sleeps else sampler)
+    update = resident + gradients + buffers + activations + (0 if run.sampler_sleeps else sampler)
     rollout = resident + sampler
-    return Plan(
-        weights, gradients, optimizer, reference, buffers, activations, step_copy, sampler, host, rollout, update
-    )
+    return Plan(weights, gradients, optimizer, reference, buffers, activations, sampler, host, rollout, update)
 
 
-def fewest_gpus(
-    model: ModelShape, run: RunShape, gib: float, choices: tuple[int, ...] = (1, 2, 4, 8, 16)
-) -> int | None:
+def fewest_gpus(model: ModelShape, run: RunShape, gib: float, choices: tuple[int, ...] = (1, 2, 4, 8, 16)) -> int | None:
     """The smallest number of `gib` GiB GPUs in `choices` on which `run` fits; None if none of them does."""
     for gpus in choices:
         if gpus % run.tensor_parallel == 0 and plan(model, replace(run, gpus=gpus)).fits(gib):

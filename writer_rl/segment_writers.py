@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Protocol
 
 from memory_env import MemoryState, ObservationLimits, PromptTemplate, Segment, observe
@@ -88,13 +89,30 @@ class EndpointWriter:
         """Nothing to free."""
 
 
-def open_segment_writer(source: str, config: EvaluationConfig, base_url: str | None = None) -> SegmentWriter:
-    """The Writer that `source` names: "none", "endpoint:MODEL", or a folder. DataError for a folder without a model."""
+def open_segment_writer(source: str, config: EvaluationConfig | None = None, base_url: str | None = None) -> SegmentWriter:
+    """The Writer that `source` names: "none", "endpoint:MODEL", or a folder. DataError for a folder without a model.
+
+    Without a `config`, an exported Writer is run with the prompt file it carries.
+    """
     if source == NOBODY:
         return Nobody()
+    config = config or own_config(source)
     if source.startswith(ENDPOINT):
         from memory_env.query.endpoint_client import EndpointSettings
 
         settings = EndpointSettings(source.removeprefix(ENDPOINT), base_url, max_tokens=config.rollout.max_new_tokens)
         return EndpointWriter(EndpointClient(settings), config)
     return CheckpointWriter(source, config)
+
+
+def own_config(source: str) -> EvaluationConfig:
+    """How to run a Writer that nobody configured: the prompt file in its folder, and a quarter of its context for the output."""
+    config = EvaluationConfig()
+    if source == NOBODY or source.startswith(ENDPOINT):
+        return config
+    folder = checkpoint_folder(source)
+    prompts = sorted(folder.glob("prompt.*"))
+    data = config.data.model_copy(update={"prompt": str(prompts[0])}) if prompts else config.data
+    context = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("max_position_embeddings", 32768)
+    most = max(1, min(config.rollout.max_new_tokens, int(context) // 4))
+    return config.model_copy(update={"data": data, "rollout": config.rollout.model_copy(update={"max_new_tokens": most})})
