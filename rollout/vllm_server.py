@@ -11,6 +11,7 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
@@ -172,7 +173,5 @@ def _fail(call: _Call, error: Exception) -> None:
 
 
 def _send(client: Connection, message: Any) -> None:
-    try:
+    with suppress(OSError):  # the client is gone; its requests are nobody's any more
         client.send(message)
-    except OSError:  # the client is gone; its requests are nobody's any more
-        pass
