@@ -11,6 +11,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -18,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 
 from memory_env.query.bm25 import BM25
+from memory_env.query.index import MemoryIndex
 from memory_env.query.pipeline import QueryPipeline
 from memory_env.query.terms import terms
 from memory_env.records import DERIVED_UTYPES, GROUP, GROUP_LAYERS, PERSON_LAYERS, VERBATIM_LAYER, Record
@@ -95,6 +97,12 @@ def timed(call: Callable[[], object]) -> tuple[object, float]:
     return result, time.process_time() - started
 
 
+def prepared(pipeline: QueryPipeline, state: MemoryState) -> MemoryIndex:
+    index = pipeline.index(state)
+    index.verbatim.prepare(), index.derived.prepare()
+    return index
+
+
 def compare_with_rank_bm25(state: MemoryState, questions: Sequence[str]) -> None:
     from rank_bm25 import BM25Okapi
 
@@ -123,15 +131,8 @@ def main() -> int:
     for name, embedder in (("lexical", None), ("dense", GivenEmbeddings())):
         pipeline = QueryPipeline(embedder=embedder)
 
-        def build(pipeline: QueryPipeline = pipeline) -> object:
-            index = pipeline.index(state)
-            index.verbatim.prepare(), index.derived.prepare()
-            return index
-
-        if embedder is not None:
-            embedder.encode(questions)
-        index, build_s = timed(build)
-        each = [timed(lambda q=question: pipeline.evidence(q, index))[1] for question in questions]
+        index, build_s = timed(partial(prepared, pipeline, state))
+        each = [timed(partial(pipeline.evidence, question, index))[1] for question in questions]
         rate = len(each) / sum(each)
         worst = min(worst, rate)
         print(f"{name:<10}{build_s:>12.2f} s{1000 * sum(each) / len(each):>12.2f} ms{rate:>14.1f}{1000 * max(each):>9.1f} ms")
