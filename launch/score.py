@@ -62,7 +62,8 @@ def score_line(transition: dict[str, Any], place: str, scorer: Scorer) -> dict[s
         raise UsageError(f"{place}: with `length`, both `position` and `length` must be whole numbers")
     try:
         arguments = (transition.get("qa_gain"), position, length, scorer.weights)
-        return {**asdict(reward), "qa_term": reward.qa_term(*arguments), "total": reward.total(*arguments)}
+        parts = {name: value for name, value in asdict(reward).items() if name != "terms"}
+        return {**parts, "qa_term": reward.qa_term(*arguments), "total": reward.total(*arguments)}
     except (TypeError, ValueError) as error:
         raise UsageError(f"{place}: {error}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from rewards.similarity import SimilarityCache
+from rewards.terms import WeightedTerm
 from rewards.weights import PAPER, RewardWeights
 
 
@@ -14,8 +15,9 @@ class Scorer:
     Values never depend on what was scored before. `clear()` frees the memory and keeps the settings.
     """
 
-    def __init__(self, weights: RewardWeights = PAPER, tokenizer: str = "paper"):
+    def __init__(self, weights: RewardWeights = PAPER, tokenizer: str = "paper", terms: tuple[WeightedTerm, ...] = ()):
         self.weights = weights
+        self.terms = terms
         self.tokenizer = tokenizer
         self.clear()
 

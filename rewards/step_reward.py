@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rewards.chain import chain_reward
@@ -38,6 +38,8 @@ class StepReward:
     chain: float
     mem: float
     penalty: float
+    terms: dict[str, float] = field(default_factory=dict)
+    """What the terms beside the paper's add, weighted (rewards/terms.py)."""
 
     def qa_term(self, qa_gain: float | None, position: int, length: int | None, weights: RewardWeights = PAPER) -> float:
         """0.35 * 0.95^(T-1-t) * R_QA for t = `position` of T = `length`; 0 without a gain or a length."""
@@ -58,7 +60,7 @@ class StepReward:
     ) -> float:
         """r_t of Eq. 9: 0.20 R_valid + 0.45 R_mem + P + qa_term, added from left to right."""
         local = weights.valid * self.valid + weights.mem * self.mem + self.penalty
-        return local + self.qa_term(qa_gain, position, length, weights)
+        return local + sum(self.terms.values()) + self.qa_term(qa_gain, position, length, weights)
 
 
 def score_step(
@@ -88,4 +90,7 @@ def score_step(
         chain=chain,
         mem=weights.state * match.score + weights.chain * chain,
         penalty=penalty(report, weights),
+        terms={
+            term.name: term.weight * term.function(actions, report, pre_state, post_state, reference) for term in scorer.terms
+        },
     )

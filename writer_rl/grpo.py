@@ -16,6 +16,7 @@ import torch
 from memory_env import DataError
 from rewards import RewardWeights, Scorer
 from rewards.qa_gain import QAFailure, QAGain, QAGroup
+from rewards.terms import weighted_terms
 from rollout.engine import EngineDied, SamplingParams
 from rollout.sampler import Progress as PositionDone
 from rollout.sampler import sample_groups
@@ -28,7 +29,15 @@ from writer_rl.data import TaughtNetwork, load_sources, load_training, taught
 from writer_rl.distributed import World, connect, disconnect
 from writer_rl.doctor import cheap_checks, require
 from writer_rl.engines import JournaledEngine, build_engine, build_prompt, spare_model, sync
-from writer_rl.groups import Group, ScoredTrajectory, assemble, final_states, score_trajectories, share_of_rank, trajectory_records
+from writer_rl.groups import (
+    Group,
+    ScoredTrajectory,
+    assemble,
+    final_states,
+    score_trajectories,
+    share_of_rank,
+    trajectory_records,
+)
 from writer_rl.plots import draw_reward_curves
 from writer_rl.policy import load_policy, load_reference, load_tokenizer
 from writer_rl.questions import open_questions
@@ -86,6 +95,7 @@ class GRPORun:
     def __init__(self, config: GRPOConfig, world: World, stop: StopSignals) -> None:
         self.config, self.world, self.stop = config, world, stop
         self.weights = _reward_weights(config)
+        self.terms = weighted_terms(config.reward.terms, config.reward.modules)
         self.data = {t.network.network_id: t for t in load_training(config.data)}
         self.order = NetworkOrder(tuple(self.data), config.rollout.networks_per_round, config.seed)
         self.directory = RunDirectory.open(config)
@@ -260,7 +270,7 @@ class GRPORun:
         self.stop.check()
 
     def _score(self, local: Mapping[str, Any]) -> list[ScoredTrajectory]:
-        scorer = Scorer(self.weights, self.config.reward.tokenizer)
+        scorer = Scorer(self.weights, self.config.reward.tokenizer, self.terms)
         mine = score_trajectories(local, self.data, scorer)
         return [trajectory for part in self.world.gather(mine) for trajectory in part]
 

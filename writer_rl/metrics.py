@@ -32,6 +32,8 @@ def reward_metrics(groups: Sequence[Group], positions: int) -> Metrics:
     found: Metrics = {}
     for name in COMPONENTS:
         found |= _spread(f"reward/{name}", [getattr(reward, name) for reward in rewards])
+    for name in rewards[0].terms if rewards else ():
+        found |= _spread(f"reward/term/{name}", [reward.terms[name] for reward in rewards])
     found |= _spread("reward/return", [float(value) for group in groups for value in group.returns.ravel()])
     silent = [(t, bool(sigma < MIN_SIGMA)) for group in groups for t, sigma in enumerate(group.deviations)]
     found["reward/zero_variance"] = _mean([zero for _, zero in silent])

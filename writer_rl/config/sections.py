@@ -114,6 +114,10 @@ class RewardSection(Section):
     """Weights and thresholds other than the paper's, by their names in rewards/weights.py, e.g. {qa: 0.0}."""
     tokenizer: Literal["paper", "unicode"] = "paper"
     """paper: [a-z0-9]+ and CJK characters; unicode: letters and digits of every script."""
+    terms: dict[str, float] = {}
+    """Weights of reward terms beside the paper's, by name (docs/extending.md)."""
+    modules: tuple[str, ...] = ()
+    """Python modules that register those terms."""
     qa: QASection = QASection()
     """The terminal QA gain."""
 
