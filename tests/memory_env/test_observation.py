@@ -68,6 +68,13 @@ def test_an_owner_whose_best_head_is_too_long_is_shown_by_a_shorter_one():
     assert [head.content for head in seen.heads] == ["x", "y"]
 
 
+def test_where_there_is_just_room_for_one_short_head_each_everyone_gets_it():
+    heads = [record(0, content="tea " * 30), record(1, content="x"), record(2, "Bob", "y"), record(3, "GROUP", "tea")]
+    room = sum(length(head) for head in heads[1:])
+    seen = observe(memory(*heads), segment(0, "tea"), ObservationLimits(max_chars=room))
+    assert [head.content for head in seen.heads] == ["x", "y", "tea"]
+
+
 @pytest.mark.parametrize("limits", [ObservationLimits(heads_per_owner=0), ObservationLimits(max_chars=0)])
 def test_limits_go_down_to_no_memory_at_all(limits):
     seen = observe(memory(record(0), record(1, "Bob")), segment(0), limits)
