@@ -138,6 +138,7 @@ def test_grid_and_baselines(run, chats, tmp_path, capsys):
         (["--writer", "teacher", "--networks", "no/such/file.json"], "no/such/file.json"),
         (["--writer", "teacher", "--evaluation.backend", "openai"], "model"),
         (["--writer", "m=endpoint:gpt"], "OPENAI_API_KEY"),
+        (["--writer", "teacher", "--data.train", "corpus:heldout", "--data.heldout", "corpus:heldout"], "heldout_01"),
         ([], "--writer"),
     ],
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,7 @@ class Examiner:
     def __init__(self, answerer: Answerer, judge: Judge, concurrency: int, max_failure_rate: float):
         self._answerer, self._judge = answerer, judge
         self._concurrency, self._max_failure_rate = concurrency, max_failure_rate
-        self._known: dict[tuple[str, str], Asked] = {}
+        self._known: dict[tuple[str, str, str], Asked] = {}
 
     def examine(
         self,
@@ -146,53 +146,37 @@ class Examiner:
     def _outcomes(
         self, pipeline: QueryPipeline, todo: Sequence[tuple[Network, Memory, Question]]
     ) -> Iterator[tuple[Network, Question, Asked | JudgeError]]:
+        """In order for a concurrency of 1, else as they come."""
         indexes: dict[str, MemoryIndex] = {}
         jobs = []
         for network, memory, question in todo:
             if network.network_id not in indexes:
                 indexes[network.network_id] = pipeline.index(memory.state)
             jobs.append((network, question, indexes[network.network_id]))
+        outcome = partial(self._outcome, pipeline)
         if self._concurrency == 1:
-            for network, question, index in jobs:
-                yield network, question, self._outcome(pipeline, question, index)
+            yield from map(outcome, jobs)
             return
-        pool = ThreadPoolExecutor(self._concurrency)
+        pool = ThreadPool(self._concurrency)  # daemon threads: a hung call does not keep a stopped run alive
         try:
-            yield from _as_completed(pool, 2 * self._concurrency, jobs, partial(self._outcome, pipeline))
+            yield from pool.imap_unordered(outcome, jobs)
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.terminate()
 
-    def _outcome(self, pipeline: QueryPipeline, question: Question, index: MemoryIndex) -> Asked | JudgeError:
+    def _outcome(
+        self, pipeline: QueryPipeline, job: tuple[Network, Question, MemoryIndex]
+    ) -> tuple[Network, Question, Asked | JudgeError]:
+        network, question, index = job
         try:
-            return self.ask(question, pipeline.evidence(question.question, index))
+            evidence = pipeline.evidence(question.question, index)
+            return network, question, self._ask(network, question, evidence)
         except JudgeError as error:
             error.question_id = error.question_id or question.id
-            return error
+            return network, question, error
 
-    def ask(self, question: Question, evidence: Evidence) -> Asked:
-        """The judged answer to one question; raises JudgeError."""
-        key = (question.id, evidence.key)
+    def _ask(self, network: Network, question: Question, evidence: Evidence) -> Asked:
+        key = (network.network_id, question.id, evidence.key)
         if key not in self._known:
             answer = self._answerer.answer(question, evidence)
             self._known[key] = Asked(answer, self._judge.judge(question, answer), evidence.key)
         return self._known[key]
-
-
-def _as_completed(
-    pool: ThreadPoolExecutor,
-    ahead: int,
-    jobs: Sequence[tuple[Network, Question, MemoryIndex]],
-    call: Callable[..., Any],
-) -> Iterator[tuple[Network, Question, Any]]:
-    """Outcomes as they come, with at most `ahead` jobs submitted."""
-    waiting: dict[Future, tuple[Network, Question]] = {}
-    upcoming = iter(jobs)
-    while True:
-        while len(waiting) < ahead and (job := next(upcoming, None)) is not None:
-            network, question, index = job
-            waiting[pool.submit(call, question, index)] = (network, question)
-        if not waiting:
-            return
-        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-            network, question = waiting.pop(future)
-            yield network, question, future.result()

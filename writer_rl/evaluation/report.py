@@ -24,7 +24,10 @@ def variant_document(total: int, frozen: Mapping[str, str], rows: Sequence[Mappi
 
 
 def merge(documents: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    """One document of several evaluation.json, given as (path, content). Raises FrozenError where conditions differ, DataError for a row twice."""
+    """One document of several evaluation.json, given as (path, content).
+
+    Raises FrozenError where conditions differ, DataError for a row twice.
+    """
     merged: dict[str, Any] | None = None
     for path, document in documents:
         if merged is None:

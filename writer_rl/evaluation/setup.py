@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_env import DataError, Network
+from memory_env import DataError, Network, check_disjoint
 from memory_env.ingest.formats import read_networks
 from memory_env.query.backends import Backend, open_backend
 from memory_env.query.budgets import QueryBudgets
@@ -15,7 +15,7 @@ from memory_env.query.endpoint_client import EndpointClient, EndpointSettings
 from memory_env.query.pipeline import QueryPipeline
 from memory_env.query.response_cache import ResponseCache
 from memory_env.query.token_usage import TokenLedger
-from writer_rl.config import EvaluationConfig
+from writer_rl.config import EvaluationConfig, resolve
 from writer_rl.data import load_sources
 from writer_rl.evaluation.variants import Variant
 
@@ -45,6 +45,9 @@ def networks_of(config: EvaluationConfig, paths: Sequence[str] = ()) -> list[Net
             raise DataError(f"--networks: network {min(repeated)} appears twice; name each source once")
     else:
         networks = load_sources(getattr(config.data, config.evaluation.networks))
+        if config.evaluation.networks == "heldout":
+            present = [source for source in config.data.train if source.startswith("corpus:") or resolve(source).exists()]
+            check_disjoint(load_sources(present), networks)
     asked = [network for network in networks if network.questions]
     if not asked:
         raise DataError("no network with questions: nothing to evaluate")

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from memory_env import corpus
+from memory_env import DataError, Network, Question, corpus
 from memory_env.query.offline import OfflineAnswerer, OfflineJudge
 from memory_env.query.pipeline import QueryPipeline
-from memory_env.query.protocol import JudgeError
+from memory_env.query.protocol import Answer, JudgeError
 from writer_rl.evaluation.answering import Examiner, Place, ResultFile, TooManyFailures
 from writer_rl.evaluation.memories import Completion, MemoryFile, replay
 
@@ -96,8 +96,6 @@ def test_equal_evidence_is_answered_once_across_writers(tmp_path):
 
 
 def test_a_memory_file_gives_back_the_same_memory_and_refuses_another_writers(tmp_path):
-    from memory_env import DataError
-
     completions = [Completion(json.dumps({"actions": actions})) for actions in ACTIONS[:-1]] + [Completion("no", True)]
     MemoryFile(tmp_path / "m.jsonl").add("RL", 0, "weights-1", NETWORK, completions)
     reread = MemoryFile(tmp_path / "m.jsonl")
@@ -109,3 +107,23 @@ def test_a_memory_file_gives_back_the_same_memory_and_refuses_another_writers(tm
         replay(NETWORK, completions[:-1])
     last = replay(NETWORK, completions).steps[-1]
     assert not last.report.json_valid and last.report.hit_length_limit
+
+
+def test_questions_of_two_networks_may_share_an_id_and_their_evidence(tmp_path):
+    """Files number their questions from q000 each; with empty memories even the evidence is equal."""
+
+    def network(name):
+        return Network(name, "", ("Ann",), (), (Question("q000", "Q1", f"What is the {name}?", name),))
+
+    class Echo:
+        fingerprint = {"answerer": "echo"}
+
+        def answer(self, question, evidence):
+            return Answer(question.question)
+
+    networks = [network("one"), network("two")]
+    memories = [replay(each, []) for each in networks]
+    file = ResultFile(tmp_path / "q.jsonl")
+    results, _ = Examiner(Echo(), OfflineJudge(), 1, 1.0).examine(PLACE, QueryPipeline(), networks, memories, file)
+    answers = [json.loads(line)["answer"] for line in (tmp_path / "q.jsonl").read_text().splitlines()]
+    assert answers == ["What is the one?", "What is the two?"] and len(results) == 2
