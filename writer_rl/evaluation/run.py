@@ -197,9 +197,9 @@ class _Run:
         return found
 
     def _bar(self, total: int, label: str, unit: str) -> tqdm:
-        seconds = 0.2 if sys.stderr.isatty() else 30.0
-        shown = self._config.tracking.progress
-        return tqdm(total=total, desc=label, unit=unit, disable=not shown, leave=False, mininterval=seconds)
+        seconds = 0.2 if sys.stderr.isatty() else 30.0  # a log gets a line now and then, and none for what is quick
+        options = {"disable": not self._config.tracking.progress, "leave": False, "mininterval": seconds, "delay": seconds}
+        return tqdm(total=total, desc=label, unit=unit, **options)
 
 
 def _variants(table: str, budgets: Any) -> list[Variant]:
