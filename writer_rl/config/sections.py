@@ -71,7 +71,11 @@ class RolloutSection(Section):
     gpu_memory_utilization: float = Field(default=0.4, gt=0, lt=1)
     """vLLM's share of the device's memory."""
     tensor_parallel: PositiveInt = 1
-    """GPUs that share one vLLM engine."""
+    """GPUs that share one vLLM engine (evaluation; in training a sampler server has them: launch/sampler.py)."""
+    server: str | None = None
+    """vLLM in a process of its own: the state file of launch/sampler.py; null: in every rank's process."""
+    structured_output: bool = False
+    """vLLM only: constrain decoding to the action schema. It biases training: docs/rollouts.md."""
     block_size: PositiveInt | None = None
     """vLLM's cache block in tokens; null: vLLM's default (128 on CPUs: too coarse for short prompts)."""
     kv_cache_gib: PositiveFloat | None = None
