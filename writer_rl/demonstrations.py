@@ -16,7 +16,9 @@ from rollout.writer_prompt import WriterPrompt
 from writer_rl.batching import length
 from writer_rl.tokenizer import completion_text
 
-COPY_LENGTH = 16
+COPY_LENGTH = 20
+COPIED = 6
+"""A copying sample shows so many random tokens and asks for so many after one of them."""
 BATCHES_SORTED = 16
 """So many batches' samples are sorted by length together; the batches then come in random order."""
 CONVERSATIONS = 400_000
@@ -107,15 +109,22 @@ def network_pool(samples: Sequence[Demonstration], size: int, seed: str) -> Pool
 
 
 def copy_pool(tokenizer: Any, vocabulary: int, size: int, seed: str) -> Pool:
-    """Random token strings to be repeated: what a model must be able to do before it can record a value."""
+    """Random token strings, then one of their tokens: the next ones are to be repeated.
+
+    What a model must be able to do before it can record a value: find where a token stood, and go on from there.
+    """
     opening = tokenizer.apply_chat_template([{"role": "user", "content": ""}], tokenize=False, add_generation_prompt=True)
     separator = tokenizer(opening, add_special_tokens=False)["input_ids"][-1]
     usable = sorted(set(range(vocabulary)) - set(tokenizer.all_special_ids))
 
+    def demonstration(dice: random.Random) -> Demonstration:
+        string = dice.sample(usable, COPY_LENGTH)
+        start = dice.randrange(COPY_LENGTH - COPIED)
+        return Demonstration((*string, separator, string[start]), tuple(string[start + 1 : start + 1 + COPIED]))
+
     def pool(number: int) -> Batches:
         dice = random.Random(f"{seed}/{number}")
-        strings = [tuple(dice.choices(usable, k=COPY_LENGTH)) for _ in range(size)]
-        return [[Demonstration((*s, separator), (*s, tokenizer.eos_token_id)) for s in strings]]
+        return [[demonstration(dice) for _ in range(size)]]
 
     return pool
 

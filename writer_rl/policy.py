@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from writer_rl.batching import Batch
 from writer_rl.config import ModelSection, resolve
 from writer_rl.logprobs import CompletionHead
+from writer_rl.structured_init import shape_for_copying
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -49,7 +50,7 @@ def load_policy(settings: ModelSection, seed: int = 0, logprob_chunk: int = 1024
     than a matrix product.
     """
     source = _source(str(path or settings.path))
-    model = _random(source, settings, seed) if settings.init == "random" and path is None else _pretrained(source, settings)
+    model = _random(source, settings, seed) if settings.init != "pretrained" and path is None else _pretrained(source, settings)
     if settings.gradient_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     policy = Policy(model, logprob_chunk).train()
@@ -124,9 +125,15 @@ def _random(source: str, settings: ModelSection, seed: int) -> PreTrainedModel:
     config = _load(AutoConfig.from_pretrained, source)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return AutoModelForCausalLM.from_config(
+        model = AutoModelForCausalLM.from_config(
             config, dtype=getattr(torch, settings.dtype), attn_implementation=settings.attn_implementation
         )
+        if settings.init == "structured":
+            try:
+                shape_for_copying(model)
+            except ValueError as error:
+                raise PolicyError(f"model.init: {error}") from None
+        return model
 
 
 def _first_line(error: Exception) -> str:

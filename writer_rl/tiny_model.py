@@ -2,7 +2,7 @@
 
     python -m writer_rl.tiny_model runs/blank
 
-writes its configuration and tokenizer, from which `launch/sft.py` starts with `model.init: random`.
+writes its configuration and tokenizer, from which `launch/sft.py` starts with `model.init: structured`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
 def tiny_config(tokenizer: PreTrainedTokenizerFast) -> Qwen2Config:
     """The model's configuration for a tokenizer.
 
-    Embedding and head are one matrix, so that a token is written by the vector it was read by; their initial deviation of 0.1 makes
-    tokens distinct from the first step on.
+    Embedding and head are one matrix, so that a token is written by the vector it was read by. There are as many key heads as query
+    heads, which the structured start of writer_rl/structured_init.py needs.
     """
     from transformers import Qwen2Config
 
@@ -40,7 +40,7 @@ def tiny_config(tokenizer: PreTrainedTokenizerFast) -> Qwen2Config:
         num_key_value_heads=4,
         intermediate_size=384,
         max_position_embeddings=CONTEXT,
-        initializer_range=0.1,
+        initializer_range=0.02,
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=tokenizer.convert_tokens_to_ids(END),

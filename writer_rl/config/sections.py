@@ -16,8 +16,8 @@ class ModelSection(Section):
     """A local directory (relative to the repository root) or a Hugging Face model id."""
     tokenizer: str | None = None
     """Where the tokenizer is, if not with the model."""
-    init: Literal["pretrained", "random"] = "pretrained"
-    """random: seeded random weights for the config.json at `path` (SFT of the tiny Writer)."""
+    init: Literal["pretrained", "random", "structured"] = "pretrained"
+    """random: seeded random weights for the config.json at `path`; structured: random, but shaped for copying (the tiny Writer)."""
     reference: str | None = None
     """The frozen reference policy of the KL term; null: the policy's own start, `path`."""
     dtype: Literal["float32", "bfloat16"] = "float32"
