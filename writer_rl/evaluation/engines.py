@@ -23,7 +23,7 @@ def open_engine(folder: Path, config: EvaluationConfig) -> tuple[Any, WriterProm
         engine, context = _vllm(folder, tokenizer, config)
     else:
         engine, context = _transformers(settings, tokenizer, config)
-    template = PromptTemplate.load(prompt_path(config))
+    template = PromptTemplate.load(prompt_path(config, folder))
     limits = ObservationLimits(config.data.heads_per_owner, config.data.max_chars)
     return engine, WriterPrompt(tokenizer, template, context - config.rollout.max_new_tokens, limits)
 

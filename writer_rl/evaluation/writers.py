@@ -155,9 +155,12 @@ class CheckpointWriter:
             engine.close()
 
 
-def prompt_path(config: EvaluationConfig) -> Path:
-    """The Writer's prompt file of a configuration."""
-    return resolve(config.data.prompt) if config.data.prompt else ROOT / "configs" / "prompts" / "writer.jinja"
+def prompt_path(config: EvaluationConfig, folder: Path | None = None) -> Path:
+    """The Writer's prompt file: the configured one, else the one that an exported `folder` carries, else the built-in one."""
+    if config.data.prompt:
+        return resolve(config.data.prompt)
+    carried = sorted(folder.glob("prompt.*")) if folder else []
+    return carried[0] if carried else ROOT / "configs" / "prompts" / "writer.jinja"
 
 
 def accept_actions(body: dict[str, Any]) -> str:
@@ -182,7 +185,7 @@ def checkpoint_identity(folder: Path, config: EvaluationConfig) -> str:
                 digest.update(hashlib.file_digest(content, "sha256").digest())
     settings = [
         config.data.window, config.data.heads_per_owner, config.data.max_chars, config.data.strict,
-        config.rollout.max_new_tokens, config.model.dtype, PromptTemplate.load(prompt_path(config)).sha256,
+        config.rollout.max_new_tokens, config.model.dtype, PromptTemplate.load(prompt_path(config, folder)).sha256,
     ]  # fmt: skip
     digest.update(json.dumps(settings).encode())
     return digest.hexdigest()
