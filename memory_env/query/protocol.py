@@ -30,7 +30,8 @@ __all__ = [
 class JudgeError(Exception):
     """A question could not be answered or judged. Never a score of 0: the caller leaves the question out and counts it.
 
-    `stage` is "project", "select", "sufficiency", "answer" or "judge"; `question_id` may be empty.
+    `stage` is "project", "select", "sufficiency", "answer", "judge", or "write" for a Writer behind an endpoint, whose place
+    `question_id` then names; it may be empty.
     """
 
     def __init__(self, reason: str, *, stage: str = "judge", question_id: str = ""):
@@ -38,7 +39,7 @@ class JudgeError(Exception):
         self.reason, self.stage, self.question_id = reason, stage, question_id
 
     def __str__(self) -> str:
-        place = f" of question {self.question_id}" if self.question_id else ""
+        place = f" of {self.question_id}" if self.question_id else ""
         return f"{self.stage}{place} failed: {self.reason}"
 
 
