@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,10 @@ def read_text(path: str | Path) -> str:
         raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
 
 
-def parse_json(text: str, where: str) -> Any:
+def parse_json(text: str, where: str, object_hook: Callable[[dict], Any] | None = None) -> Any:
     """The value of a JSON text; `where` names it in errors ("file" or "file, line 3"). Raises DataError."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_hook=object_hook)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
         cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")

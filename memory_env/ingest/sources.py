@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +54,9 @@ def read_chat_text(path: str | Path) -> str:
     return decode(read_bytes(path), str(path)).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_chat_json(path: str | Path) -> Any:
-    """The value of a JSON file. DataError with line and column."""
-    return parse_json(decode(read_bytes(path), str(path)), str(path))
+def read_chat_json(path: str | Path, object_hook: Callable[[dict], Any] | None = None) -> Any:
+    """The value of a JSON file, its objects passed through `object_hook`. DataError with line and column."""
+    return parse_json(decode(read_bytes(path), str(path)), str(path), object_hook)
 
 
 def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -116,9 +116,9 @@ class Folder:
             raise DataError(f"{where}: unpacks to over {limit // 1024**2} MiB; unpack the archive by hand if you trust it")
         return decode(data, where).replace("\r\n", "\n").replace("\r", "\n")
 
-    def json(self, name: str) -> Any:
+    def json(self, name: str, object_hook: Callable[[dict], Any] | None = None) -> Any:
         """The value of one JSON file."""
-        return parse_json(self.text(name), f"{self.path}/{name}")
+        return parse_json(self.text(name), f"{self.path}/{name}", object_hook)
 
 
 class Item(Fields):

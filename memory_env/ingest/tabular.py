@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
+import sys
+from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,38 +31,27 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
     """Read a table, one chat per channel. DataError with file and line."""
     path = Path(path)
     rows = _jsonl(path, options) if path.suffix.lower() in (".jsonl", ".ndjson") else _csv(path, options)
-    found: list[tuple[int, dict[str, str]]] = list(rows)
-    if not found:
-        raise DataError(f"{path}: holds no message")
-    numeric = [time for _, row in found if (time := parse_numeric(row["ts"])) is not None]
-    order, note = settle_order(numeric, options.date_order, str(path)) if numeric else ("dmy", "")
     chats: dict[str, Chat] = {}
     names: dict[str, Names] = {}
-    for line, row in found:
-        channel = row.get("channel", "")
+    places: dict[str, array] = {}
+    empty = True
+    for line, row in rows:
+        empty = False
+        channel = sys.intern(row.get("channel", ""))
         if options.channel not in ("", channel):
             continue
         chat = chats.setdefault(channel, Chat(channel or path.stem))
-        if not row["content"].strip():
+        message = _message(row, channel, f"{path}: line {line}")
+        if message is None:
             chat.tally["empty messages"] += 1
             continue
-        speaker = row["speaker"].strip()
-        if not speaker:
-            raise DataError(f"{path}: line {line}: the speaker is empty; fill it in or remove the line")
-        identity = row.get("speaker_id", "")
-        if identity:
-            names.setdefault(channel, Names()).saw(identity, speaker)
-        chat.messages.append(
-            ChatMessage(
-                speaker,
-                row["content"],
-                _time(row["ts"], order, f"{path}: line {line}"),
-                identity,
-                row.get("id", ""),
-                channel,
-                row.get("reply_to", ""),
-            )  # fmt: skip
-        )
+        if message.speaker_id:
+            names.setdefault(channel, Names()).saw(message.speaker_id, message.speaker)
+        chat.messages.append(message)
+        places.setdefault(channel, array("L")).append(line)
+    if empty:
+        raise DataError(f"{path}: holds no message")
+    note = _settle_times(chats, places, options, path)
     for channel, chat in chats.items():
         settle_names(chat, names.get(channel, Names()))
         if note:
@@ -68,6 +59,31 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
     if not chats:
         raise DataError(f"{path}: has no channel {options.channel!r}")
     return list(chats.values())
+
+
+def _message(row: dict[str, str], channel: str, place: str) -> ChatMessage | None:
+    """A row as a message, its time still as in the file; None without a text."""
+    if not row["content"].strip():
+        return None
+    speaker = row["speaker"].strip()
+    if not speaker:
+        raise DataError(f"{place}: the speaker is empty; fill it in or remove the line")
+    identity = sys.intern(row.get("speaker_id", ""))
+    return ChatMessage(
+        sys.intern(speaker), row["content"], row["ts"], identity, row.get("id", ""), channel, row.get("reply_to", "")
+    )
+
+
+def _settle_times(chats: dict[str, Chat], places: dict[str, array], options: ReadOptions, path: Path) -> str:
+    """Make every time ISO 8601, in place; what had to be assumed."""
+    every = (message for chat in chats.values() for message in chat.messages)
+    numeric = [time for message in every if (time := parse_numeric(message.ts)) is not None]
+    order, note = settle_order(numeric, options.date_order, str(path)) if numeric else ("dmy", "")
+    for channel, chat in chats.items():
+        for index, message in enumerate(chat.messages):
+            place = f"{path}: line {places[channel][index]}"
+            chat.messages[index] = replace(message, ts=_time(message.ts, order, place))
+    return note
 
 
 def _time(text: str, order: str, place: str) -> str:
@@ -101,7 +117,7 @@ def _csv(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, str]
     text = read_chat_text(path)
     header = text.split("\n", 1)[0]
     delimiter = options.delimiter or max(",;\t|", key=header.count)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
+    reader = csv.reader(_lines(text), delimiter=delimiter, strict=True)
     names: list[str] = []
     columns: dict[str, int] = {}
     line = 1
@@ -121,6 +137,15 @@ def _csv(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, str]
             yield start, {ours: cells[place] for ours, place in columns.items()}
     except csv.Error as error:
         raise DataError(f"{path}: line {line}: is no CSV ({error})") from None
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text, one at a time."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start) + 1 or len(text)
+        yield text[start:end]
+        start = end
 
 
 def _jsonl(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, str]]]:

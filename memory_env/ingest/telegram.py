@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
     """Read an export. DataError with file and place."""
     path = Path(path)
     if path.is_dir() or path.suffix.lower() == ".zip":
-        return parse(Folder(path).json("result.json"), f"{path}/result.json", options)
-    return parse(read_chat_json(path), str(path), options)
+        return parse(Folder(path).json("result.json", _slim), f"{path}/result.json", options)
+    return parse(read_chat_json(path, _slim), str(path), options)
 
 
 def parse(document: Any, where: str, options: ReadOptions) -> list[Chat]:
@@ -40,6 +41,16 @@ def parse(document: Any, where: str, options: ReadOptions) -> list[Chat]:
         chats = [_chat(item, options) for item in listed.objects("list")]
         return [chat for chat in chats if chat.messages]
     return [_chat(fields, options)]
+
+
+def _slim(value: dict[str, Any]) -> dict[str, Any]:
+    """A JSON object without what no reader needs: `text_entities` says the text a second time, with its markup."""
+    value.pop("text_entities", None)
+    value.pop("reactions", None)
+    for key in ("from", "from_id", "type"):
+        if isinstance(value.get(key), str):
+            value[key] = sys.intern(value[key])
+    return value
 
 
 def _chat(fields: Item, options: ReadOptions) -> Chat:
