@@ -1,0 +1,93 @@
+"""Whole training runs in processes of their own, several ranks if asked, killed or signalled at a chosen point.
+
+The processes are forked from a server that has imported everything, so a run costs a second and not ten.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.writer_rl.preload"])
+
+
+def train(config: Path, *overrides: str, ranks: int = 1, event: str = "", output: Path | None = None) -> list[int]:
+    """Run launch/grpo.py with these arguments; the exit code of every rank (negative: the signal that killed it).
+
+    event: "SIGKILL rollout 3 1": signal, point, at its third pass, on rank 1. Points: rollout (a position is done), epoch (an
+    optimizer step is done), save (a checkpoint is written but not yet in place).
+    """
+    arguments = ["--config", str(config), *overrides]
+    port = _free_port()
+    processes = [CONTEXT.Process(target=_rank, args=(arguments, rank, ranks, port, event, output)) for rank in range(ranks)]
+    for process in processes:
+        process.start()
+    while any(process.is_alive() for process in processes):
+        if any(process.exitcode not in (None, 0) for process in processes):
+            _give_up_on(processes)  # what torchrun does when a rank has died
+        time.sleep(0.05)
+    return [process.exitcode for process in processes]
+
+
+def _give_up_on(processes: list) -> None:
+    deadline = time.monotonic() + 60
+    killed = any(process.exitcode == -signal.SIGKILL for process in processes)
+    while not killed and any(process.is_alive() for process in processes) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for process in processes:
+        if process.is_alive():
+            process.kill()
+        process.join()
+
+
+def _rank(arguments: list[str], rank: int, ranks: int, port: int, event: str, output: Path | None) -> None:
+    if output is not None:
+        stream = (output.with_suffix(f".{rank}")).open("w", buffering=1)
+        sys.stdout = sys.stderr = stream
+    if ranks > 1:
+        world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        os.environ.update({name: str(value) for name, value in world.items()})
+    if event:
+        name, point, count, *on_rank = event.split()
+        if not on_rank or int(on_rank[0]) == rank:
+            _arm(getattr(signal, name), point, int(count))
+    from launch.cli import exit_code
+    from launch.grpo import main
+
+    code = exit_code(main, arguments)
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def _arm(signum: int, point: str, count: int) -> None:
+    """Send this process the signal when it passes the point for the count-th time."""
+    from writer_rl import checkpoint
+    from writer_rl.backend import Backend
+    from writer_rl.grpo import GRPORun
+
+    owner, name = {"rollout": (GRPORun, "_on_position"), "epoch": (Backend, "step"), "save": (checkpoint, "_sync_tree")}[point]
+    original = getattr(owner, name)
+    passed = 0
+
+    def armed(*arguments, **keywords):
+        nonlocal passed
+        result = None if point == "rollout" else original(*arguments, **keywords)
+        passed += 1
+        if passed == count:
+            os.kill(os.getpid(), signum)
+        return original(*arguments, **keywords) if point == "rollout" else result
+
+    setattr(owner, name, armed)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
