@@ -72,3 +72,12 @@ def test_json_loads_the_same_way(tmp_path):
 def test_what_is_wrong_is_named(tmp_path, change, message):
     with pytest.raises(DataError, match=message):
         convert(tmp_path, YAML.replace(*change))
+
+
+def test_the_tutorials_example_is_accepted_as_it_stands(repository):
+    from memory_env.ingest import read_networks
+
+    (example,) = read_networks(repository / "docs" / "example" / "chat.txt")
+    actions = read_actions(repository / "docs" / "example" / "actions.yaml", example)
+    document = trajectory_document(example, actions, {}, None, "actions.yaml")
+    assert len(document["transitions"]) == 5 and len(document["transitions"][-1]["post_state"]["update_edges"]) == 3
