@@ -1,13 +1,13 @@
 """Checkpoints that are whole or absent, hold everything that decides the rest of a run, and are plain Hugging Face inside.
 
-    checkpoints/
-      latest                 the name of the newest checkpoint; moved last, so a reader never sees half of one
-      best                   the name of the best one by evaluation
-      000012/                after 12 rounds (GRPO) or steps (SFT)
-        state.json           counters, policy version, order position, world size, reference, ...
-        engine/              DeepSpeed's parameters and optimizer state, one part per rank where ZeRO shards them
-        rng-00000.pt         random number generators, per rank
-        model/               the model as `from_pretrained` reads it
+checkpoints/
+  latest                 the name of the newest checkpoint; moved last, so a reader never sees half of one
+  best                   the name of the best one by evaluation
+  000012/                after 12 rounds (GRPO) or steps (SFT)
+    state.json           counters, policy version, order position, world size, reference, ...
+    engine/              DeepSpeed's parameters and optimizer state, one part per rank where ZeRO shards them
+    rng-00000.pt         random number generators, per rank
+    model/               the model as `from_pretrained` reads it
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from memory_env.atomic import write_text
 from writer_rl.backend import Backend
 from writer_rl.distributed import World
 from writer_rl.policy import Policy
@@ -53,15 +54,13 @@ class Checkpoints:
 
     def latest(self) -> Path | None:
         """The newest complete checkpoint, if there is one."""
-        return self._pointed("latest")
+        return pointed_checkpoint(self.folder, "latest")
 
     def best(self) -> Path | None:
         """The best checkpoint by evaluation, if one was marked."""
-        return self._pointed("best")
+        return pointed_checkpoint(self.folder, "best")
 
-    def save(
-        self, number: int, backend: Backend, tokenizer: Any, state: Mapping[str, Any], best: bool = False
-    ) -> Path:
+    def save(self, number: int, backend: Backend, tokenizer: Any, state: Mapping[str, Any], best: bool = False) -> Path:
         """Write checkpoint `number`, then point to it, then remove the old ones. `state` must be JSON."""
         final = self.folder / f"{number:06d}"
         draft = self.folder / f".{final.name}.draft"
@@ -103,22 +102,30 @@ class Checkpoints:
             _set_rng_state(torch.load(rng, weights_only=True))
         return state
 
-    def _pointed(self, pointer: str) -> Path | None:
-        file = self.folder / pointer
-        path = self.folder / file.read_text(encoding="utf-8").strip() if file.is_file() else None
-        return path if path is not None and (path / "state.json").is_file() else None
+    def forget_after(self, number: int) -> None:
+        """Remove the checkpoints beyond `number`: a run that goes on from there makes them anew. Called on the main rank."""
+        for path in self.folder.glob("[0-9]*"):
+            if path.name.isdigit() and int(path.name) > number:
+                shutil.rmtree(path)
 
     def _point(self, pointer: str, path: Path) -> None:
-        write_atomically(self.folder / pointer, path.name + "\n")
+        write_text(self.folder / pointer, path.name + "\n")
 
     def _prune(self) -> None:
         complete = sorted(p for p in self.folder.iterdir() if p.name.isdigit())
-        kept = {*complete[-self.keep :], self._pointed("best"), self._pointed("latest")}
+        kept = {*complete[-self.keep :], self.best(), self.latest()}
         for path in complete:
             if path not in kept:
                 shutil.rmtree(path)
         for draft in self.folder.glob(".*.draft"):
             shutil.rmtree(draft)
+
+
+def pointed_checkpoint(folder: Path, pointer: str) -> Path | None:
+    """The complete checkpoint that `folder`/latest or best names, if there is one."""
+    file = folder / pointer
+    path = folder / file.read_text(encoding="utf-8").strip() if file.is_file() else None
+    return path if path is not None and (path / "state.json").is_file() else None
 
 
 def find_checkpoint(path: Path) -> Path:
@@ -129,9 +136,9 @@ def find_checkpoint(path: Path) -> Path:
     for folder in (path, path / "checkpoints"):
         if (folder / "state.json").is_file():
             return folder
-        pointer = folder / "latest"
-        if pointer.is_file():
-            return find_checkpoint(folder / pointer.read_text(encoding="utf-8").strip())
+        newest = pointed_checkpoint(folder, "latest")
+        if newest is not None:
+            return newest
     raise CheckpointError(f"{path}: no checkpoint (a folder with state.json, or a run directory that has one)")
 
 
@@ -163,17 +170,6 @@ def save_hf(policy: Policy, weights: dict[str, torch.Tensor], tokenizer: Any, fo
     tokenizer.save_pretrained(folder)
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a small file so that a reader, or the machine after a crash, sees the old text or the new one."""
-    draft = path.with_name(f".{path.name}.draft")
-    with draft.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(path)
-    _sync_folder(path.parent)
-
-
 def _description(backend: Backend) -> dict[str, Any]:
     shapes = [(n, list(getattr(p, "ds_shape", p.shape))) for n, p in backend.policy.model.named_parameters()]
     return {
@@ -190,8 +186,9 @@ def _check_fits(path: Path, saved: Mapping[str, Any], here: Mapping[str, Any]) -
     sharded = saved["zero_stage"] or here["zero_stage"]
     if saved["zero_stage"] != here["zero_stage"] or (sharded and saved["world_size"] != here["world_size"]):
         raise CheckpointError(
-            f"{path}: saved by {saved['world_size']} rank(s) with ZeRO {saved['zero_stage']}, this run has {here['world_size']} with "
-            f"ZeRO {here['zero_stage']}; run it as it was, or begin a new run from its weights: --model.path {path}/model"
+            f"{path}: saved by {saved['world_size']} rank(s) with ZeRO {saved['zero_stage']}, this run has "
+            f"{here['world_size']} with ZeRO {here['zero_stage']}; run it as it was, or begin a new run from its "
+            f"weights: --model.path {path}/model"
         )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from memory_env import DataError, Network, TeacherTrajectory, check_disjoint, corpus, load_networks, load_trajectory
 from memory_env.datafile import read_json
+from rewards import unseen_text_share
 from writer_rl.config import DataSection, resolve
 
 VALIDATION_NETWORKS = 12
@@ -43,6 +44,20 @@ def taught(networks: Sequence[Network], settings: DataSection) -> list[TaughtNet
         raise DataError(f"data.train: {', '.join(settings.train) or 'empty'}: no networks")
     files = trajectory_files(settings.trajectories)
     return [TaughtNetwork(n, len(n.segments(settings.window)), _teacher(n, files, settings.window)) for n in networks]
+
+
+def unseen_text_warning(networks: Iterable[TaughtNetwork], tokenizer: str) -> str | None:
+    """A line about reference text that the reward's tokenizer can't see (accents, other scripts), if it matters (over 1 %)."""
+    if tokenizer != "paper":
+        return None
+    contents = [record.content for each in networks for record in each.teacher.states[-1].derived()]
+    share = unseen_text_share(contents)
+    if share <= 0.01:
+        return None
+    return (
+        f"{share:.0%} of the letters in the reference memories are invisible to the paper's tokenizer; consider "
+        "--reward.tokenizer unicode"
+    )
 
 
 def load_sources(sources: Iterable[str]) -> list[Network]:

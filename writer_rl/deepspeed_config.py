@@ -17,8 +17,8 @@ class BackendError(ValueError):
 def zero_settings(settings: TrainerSection, dtype: str = "float32") -> tuple[int, str]:
     """The ZeRO stage and where optimizer state lives ("none": with the parameters, or "cpu").
 
-    ``auto`` stands for the DeepSpeed file, else the launcher's choice (accelerate's ``--zero_stage``), else stage 0 (1 in bfloat16)
-    and none. Raises BackendError for combinations that DeepSpeed has not.
+    ``auto`` stands for the DeepSpeed file, else the launcher's choice (accelerate's ``--zero_stage``), else stage 0 (1 in
+    bfloat16) and none. Raises BackendError for combinations that DeepSpeed has not.
     """
     file = _file(settings).get("zero_optimization", {})
     stage, offload = settings.zero_stage, settings.offload

@@ -1,4 +1,4 @@
-"""The rollout engine of a training run: built from the configuration, synced with a proof, its round not lost with the process."""
+"""The rollout engine of a training run: built as configured, synced with a proof, its round not lost with the process."""
 
 from __future__ import annotations
 

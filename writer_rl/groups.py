@@ -131,7 +131,9 @@ def assemble(
         trajectories = tuple(sorted(by_network[name], key=lambda t: t.index))
         shape = [(t.index, len(t.steps)) for t in trajectories]
         if shape != [(index, length) for index in range(group_size)]:
-            raise RuntimeError(f"network {name}: expected {group_size} trajectories of {length} steps, got (index, steps) {shape}")
+            raise RuntimeError(
+                f"network {name}: expected {group_size} trajectories of {length} steps, got (index, steps) {shape}"
+            )
         qa = gains.get(name)
         returns = np.array(
             [
@@ -174,9 +176,7 @@ def trajectory_records(group: Group) -> list[dict[str, Any]]:
     """
     from rollout.trajectory import completion_records
 
-    plain = [
-        Trajectory(t.network_id, t.index, t.policy_version, tuple(s.step for s in t.steps)) for t in group.trajectories
-    ]
+    plain = [Trajectory(t.network_id, t.index, t.policy_version, tuple(s.step for s in t.steps)) for t in group.trajectories]
     records = []
     for record in completion_records(plain):
         g, t = record["trajectory"], record["position"]

@@ -49,7 +49,7 @@ def load_policy(settings: ModelSection, seed: int = 0, logprob_chunk: int = 1024
     Raises PolicyError for a path that is no model, for weights that are not this model's, and for a model whose head does more
     than a matrix product.
     """
-    source = _source(str(path or settings.path))
+    source = model_source(str(path or settings.path))
     model = _random(source, settings, seed) if settings.init != "pretrained" and path is None else _pretrained(source, settings)
     if settings.gradient_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -68,7 +68,7 @@ def load_tokenizer(settings: ModelSection, vocabulary: int | None = None) -> Pre
     """The Writer's tokenizer; PolicyError without a chat template, or with ids beyond the model's `vocabulary`."""
     from transformers import AutoTokenizer
 
-    source = _source(settings.tokenizer or settings.path)
+    source = model_source(settings.tokenizer or settings.path)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source)
     except (OSError, ValueError) as error:
@@ -76,11 +76,13 @@ def load_tokenizer(settings: ModelSection, vocabulary: int | None = None) -> Pre
     if not tokenizer.chat_template:
         raise PolicyError(f"tokenizer {source}: has no chat template; use an instruction-tuned model's, or set model.tokenizer")
     if vocabulary is not None and len(tokenizer) > vocabulary:
-        raise PolicyError(f"tokenizer {source}: has {len(tokenizer)} ids, the model only {vocabulary}: not this model's tokenizer")
+        raise PolicyError(
+            f"tokenizer {source}: has {len(tokenizer)} ids, the model only {vocabulary}: not this model's tokenizer"
+        )
     return tokenizer
 
 
-def _source(path: str) -> str:
+def model_source(path: str) -> str:
     """A local directory as an absolute path, else the Hugging Face id as it is."""
     local = resolve(path)
     if local.is_dir():

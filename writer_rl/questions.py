@@ -2,45 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from memory_env import Network
 from memory_env.query.backends import open_backend
 from memory_env.query.budgets import QueryBudgets
 from memory_env.query.pipeline import QueryPipeline
 from rewards.qa_gain import QAGain, QAGroup, qa_gain
 from writer_rl.config import QASection
-
-QAGains = Callable[[Sequence[QAGroup]], list[QAGain]]
-"""The terminal gain (Eq. 8) of each group, in their order. May raise `rewards.qa_gain.QAFailure`."""
+from writer_rl.evaluation.frozen import frozen_hashes
 
 
-def open_questions(settings: QASection, folder: Path) -> QAGains | None:
-    """The questions' asker; None where `reward.qa.enabled` is false. An endpoint's answers are cached under `folder`.
+class Questions:
+    """Asks a group's questions; calling it gives the terminal gain (Eq. 8) of each group, in their order.
 
-    Raises DataError for an endpoint without a model, address or key.
+    cache: the file of an endpoint's responses, so that a round begun again asks nothing twice.
+    Raises DataError for an endpoint without a model, address or key; a call may raise `rewards.qa_gain.QAFailure`.
+
+    Example: ``Questions(config.reward.qa, run / "responses.sqlite")([QAGroup(network_id, questions, final_states)])[0].gains``
     """
-    if not settings.enabled:
-        return None
-    backend = open_backend(
-        settings.backend,
-        model=settings.model,
-        base_url=settings.base_url,
-        concurrency=settings.concurrency,
-        deadline_s=settings.deadline_s,
-        cache=folder / "responses.sqlite",
-    )
-    pipeline = QueryPipeline(QueryBudgets(s1_k=settings.s1_k, s2_k=settings.s2_k, source_k=settings.source_k))
 
-    def gains(groups: Sequence[QAGroup]) -> list[QAGain]:
+    def __init__(self, settings: QASection, cache: Path) -> None:
+        self._settings = settings
+        self._backend = open_backend(
+            settings.backend,
+            model=settings.model,
+            base_url=settings.base_url,
+            concurrency=settings.concurrency,
+            deadline_s=settings.deadline_s,
+            cache=cache,
+        )
+        budgets = QueryBudgets(s1_k=settings.s1_k, s2_k=settings.s2_k, source_k=settings.source_k)
+        self._pipeline = QueryPipeline(budgets)
+
+    def __call__(self, groups: Sequence[QAGroup]) -> list[QAGain]:
         return qa_gain(
             groups,
-            pipeline,
-            backend.answerer,
-            backend.judge,
-            max_questions=settings.max_questions,
-            concurrency=backend.concurrency,
-            max_failure_rate=settings.max_failure_rate,
+            self._pipeline,
+            self._backend.answerer,
+            self._backend.judge,
+            max_questions=self._settings.max_questions,
+            concurrency=self._backend.concurrency,
+            max_failure_rate=self._settings.max_failure_rate,
         )
 
-    return gains
+    def frozen(self, networks: Iterable[Network]) -> dict[str, str]:
+        """Hashes of questions, prompts, budgets and judge: what has to stay the same over a whole run."""
+        return frozen_hashes(networks, self._pipeline, self._backend.answerer, self._backend.judge)

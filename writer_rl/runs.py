@@ -1,6 +1,6 @@
 """A run directory: what stands where, who may write to it, and how it is rolled back to a checkpoint.
 
-    config.yaml  metrics.jsonl  trajectories/round-000001.jsonl  checkpoints/  reward_curves.png  wandb/  evaluation.json
+config.yaml  metrics.jsonl  trajectories/round-000001.jsonl  checkpoints/  reward_curves.png  wandb/  evaluation.json
 """
 
 from __future__ import annotations
@@ -14,13 +14,25 @@ from typing import Any
 
 import yaml
 
+from memory_env.atomic import write_text
 from writer_rl.config import SharedConfig, resolve, to_yaml
 
-FREE_KEYS = ("output_dir", "tracking", "evaluation", "model.gradient_checkpointing", "rollout.max_batch_tokens", "rollout.kv_cache_gib")
-FREE_KEYS += ("rollout.gpu_memory_utilization", "rollout.sync_bound", "reward.qa.concurrency", "reward.qa.deadline_s", "reward.qa.base_url")
+FREE_KEYS = (
+    "output_dir",
+    "tracking",
+    "evaluation",
+    "model.gradient_checkpointing",
+    "rollout.gpu_memory_utilization",
+    "rollout.kv_cache_gib",
+    "rollout.max_batch_tokens",
+    "rollout.server",
+    "rollout.sync_bound",
+    "reward.qa.base_url",
+    "reward.qa.concurrency",
+    "reward.qa.deadline_s",
+)
 FREE_KEYS += tuple(
-    f"trainer.{key}"
-    for key in ("steps", "epochs_total", "resume", "keep_checkpoints", "checkpoint_every", "max_consecutive_skips", "threads")
+    f"trainer.{key}" for key in ("steps", "resume", "keep_checkpoints", "checkpoint_every", "max_consecutive_skips", "threads")
 )
 """Settings (or sections) that may differ when a run goes on: they do not decide what it computes."""
 
@@ -66,6 +78,25 @@ class RunDirectory:
             self._lock.close()
             self._lock = None
 
+    def claim(self, config: SharedConfig) -> Path | None:
+        """Lock the directory and say which checkpoint to go on from, as `trainer.resume` asks; None: from the beginning.
+
+        What was written after that checkpoint is forgotten. RunError or CheckpointError where it can't be as asked.
+        """
+        from writer_rl.checkpoint import find_checkpoint, pointed_checkpoint
+
+        self.lock()
+        resume = config.trainer.resume
+        if resume == "never":
+            self.require_unused()
+            return None
+        if resume != "auto":
+            return find_checkpoint(resolve(resume))
+        latest = pointed_checkpoint(self.checkpoints, "latest")
+        if latest is not None:
+            self.require_same_settings(config)
+        return latest
+
     def require_unused(self) -> None:
         """RunError if a run has written here already."""
         if self.metrics_file.is_file() or self.checkpoints.is_dir():
@@ -73,7 +104,7 @@ class RunDirectory:
 
     def write_config(self, config: SharedConfig) -> None:
         """The resolved configuration as config.yaml. It can hold no secret: keys come from the environment alone."""
-        (self.path / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
+        write_text(self.path / "config.yaml", to_yaml(config))
 
     def require_same_settings(self, config: SharedConfig) -> None:
         """RunError naming the first setting that decides the results and differs from the run's config.yaml."""
@@ -85,8 +116,8 @@ class RunDirectory:
             free = any(key == name or key.startswith(f"{name}.") for name in FREE_KEYS)
             if not free and key in before and before[key] != now:
                 raise RunError(
-                    f"output_dir {self.path}: the run there has {key} {before[key]}, not {now}: keep it, name another directory, or "
-                    "go on from one of its checkpoints with --trainer.resume PATH"
+                    f"output_dir {self.path}: the run there has {key} {before[key]}, not {now}: keep it, name another "
+                    "directory, or go on from one of its checkpoints with --trainer.resume PATH"
                 )
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
@@ -118,9 +149,7 @@ class RunDirectory:
         """Forget what was written after the first `rounds` rounds (metrics lines carry their number as ``round``, from 1)."""
         kept = [record for record in self.read_metrics() if record["round"] <= rounds]
         if self.metrics_file.is_file():
-            from writer_rl.checkpoint import write_atomically
-
-            write_atomically(self.metrics_file, "".join(json.dumps(record) + "\n" for record in kept))
+            write_text(self.metrics_file, "".join(json.dumps(record) + "\n" for record in kept))
         for file in self.trajectories.glob("round-*.jsonl"):
             if file > self._trajectory_file(rounds):
                 file.unlink()

@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +17,7 @@ from memory_env import DataError
 from memory_env.corpus import BiasRates
 from writer_rl.backend import Backend, StepOutcome
 from writer_rl.batching import collate, length, micro_batches
-from writer_rl.checkpoint import Checkpoints, find_checkpoint, save_hf, whole_weights
+from writer_rl.checkpoint import Checkpoints, save_hf, whole_weights
 from writer_rl.config import ConfigError, CurriculumStage, SFTConfig, resolve
 from writer_rl.curriculum import Curriculum, Progress
 from writer_rl.data import TaughtNetwork, load_sources, load_training, taught
@@ -111,7 +110,7 @@ class SFTRun:
     def __init__(self, config: SFTConfig, world: World, stop: StopSignals) -> None:
         self.config, self.world, self.stop = config, world, stop
         self.directory = RunDirectory.open(config)
-        checkpoint = world.broadcast(self._claim_directory() if world.is_main else None)
+        checkpoint = world.broadcast(self.directory.claim(config) if world.is_main else None)
         self._build()
         self.step, self.skipped, self.best, progress, wandb_id = 0, 0, None, None, None
         if checkpoint is not None:
@@ -131,20 +130,6 @@ class SFTRun:
         self.window_started = time.perf_counter()
         if checkpoint is not None:
             self.tracker.say(f"going on after step {self.step} from {checkpoint}")
-
-    def _claim_directory(self) -> Path | None:
-        """Lock the run directory and find the checkpoint to go on from, or None."""
-        self.directory.lock()
-        resume = self.config.trainer.resume
-        if resume == "never":
-            self.directory.require_unused()
-            return None
-        if resume != "auto":
-            return find_checkpoint(resolve(resume))
-        latest = Checkpoints(self.directory.checkpoints, self.world).latest()
-        if latest is not None:
-            self.directory.require_same_settings(self.config)
-        return latest
 
     def _build(self) -> None:
         config, world, trainer = self.config, self.world, self.config.trainer

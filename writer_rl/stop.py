@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import signal
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from writer_rl.distributed import World
 
 
 class StopRequested(Exception):
@@ -46,6 +49,12 @@ class StopSignals:
         """Raise StopRequested if a signal has arrived in this process."""
         if self.received is not None:
             raise StopRequested(self.received)
+
+    def check_all(self, world: World) -> None:
+        """Raise StopRequested on every rank if a signal has arrived on any. Collective."""
+        signum = int(world.max([self.received or 0])[0])
+        if signum:
+            raise StopRequested(signum)
 
     def _receive(self, signum: int, _frame: FrameType | None) -> None:
         self.received = signum

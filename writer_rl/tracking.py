@@ -27,7 +27,9 @@ class Tracker:
     Example: ``tracker.log({"round": 3, "policy/kl": 0.001}, line="round 3/30 ...")``
     """
 
-    def __init__(self, config: SharedConfig, folder: Path, total: int, done: int = 0, main: bool = True, wandb_id: str | None = None):
+    def __init__(
+        self, config: SharedConfig, folder: Path, total: int, done: int = 0, main: bool = True, wandb_id: str | None = None
+    ) -> None:
         self.main = main
         self.run: Any = _wandb_run(config, folder, wandb_id) if main else None
         shown = main and config.tracking.progress and sys.stderr.isatty()
@@ -102,3 +104,32 @@ def _require_key() -> None:
         pass
     raise TrackingError("tracking.wandb: online needs WANDB_API_KEY (or `wandb login`); or set it to offline")
 
+
+def console_line(record: Mapping[str, Any], steps: int, skipped: str | None) -> str:
+    """One readable line per GRPO update.
+
+    Example: "round 3/30  return 0.512  mem 0.431  valid 0.98  qa +0.12  kl 0.0031  clip 1.2%  entropy 0.41  |g| 0.83  silent 40%
+    len 34  9.1 s", all on one line; "skipped: kl" at its end if the update was.
+    """
+
+    def show(label: str, key: str, form: str) -> str:
+        value = record.get(key)
+        return f"{label} {'-' if value is None else format(value, form)}"
+
+    parts = [
+        f"round {record['round']}/{steps}",
+        show("return", "reward/return/mean", ".3f"),
+        show("mem", "reward/mem/mean", ".3f"),
+        show("valid", "reward/valid/mean", ".2f"),
+        show("qa", "qa/gain/mean", "+.2f"),
+        show("kl", "policy/kl", ".4f"),
+        show("clip", "policy/clip_fraction", ".1%"),
+        show("entropy", "policy/entropy", ".2f"),
+        show("|g|", "policy/grad_norm", ".2f"),
+        show("silent", "reward/zero_variance", ".0%"),
+        show("len", "rollout/completion_length/mean", ".0f"),
+        show("eval", "evaluation/total", ".3f") if record.get("evaluation/total") is not None else "",
+        f"{record['time/round']:.1f} s",
+        f"skipped: {skipped}" if skipped else "",
+    ]
+    return "  ".join(part for part in parts if part)

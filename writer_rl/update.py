@@ -139,9 +139,7 @@ def _accumulate(
         weights = None
         if settings.importance_cap is not None:
             weights = (micro.old - micro.sampler).exp().nan_to_num(nan=1.0).clamp(max=settings.importance_cap)
-        part = grpo_sums(
-            logp, micro.old, micro.ref, micro.advantages, micro.batch.mask, settings.clip, settings.kl_coef, weights
-        )
+        part = grpo_sums(logp, micro.old, micro.ref, micro.advantages, micro.batch.mask, settings.clip, settings.kl_coef, weights)
         backend.backward(part.loss / count, last=index == len(batches) - 1)
         figures = [part.loss.detach(), part.kl, part.clipped, part.tokens]
         figures.append(part.kl * 0 if entropies is None else micro.batch.per_sample(entropies)[micro.advantages != 0].sum())

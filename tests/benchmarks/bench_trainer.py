@@ -7,7 +7,7 @@ trainers, alternating in one process, CPU time of this process, the first update
 
     trainer        writer_rl.update: sorted micro-batches by token budget, no logits but the completion's, pi_old from epoch 1
     bare, same     plain PyTorch on the same micro-batches with the same forwards and a full [B, L, V] softmax
-    bare, usual    what a plain implementation does: samples in order, batches of 16, an attention mask, a pass of its own for pi_old
+    bare, usual    what a plain implementation does: samples in order, batches of 16, an attention mask, an own pass for pi_old
 
 Before any timing the three gradients of one update must agree. Tokens/s: prompt and completion tokens, once per epoch.
 """
@@ -55,7 +55,9 @@ def make_samples(count: int, vocabulary: int) -> list[Sample]:
     drawn = []
     for number in range(count):
         completion = ids(10, 26, 66)
-        drawn.append(Sample("n", number, 0, ids(40, 81, 230), completion, (-1.0,) * len(completion), dice.choice([-1.5, 0.5, 1.0])))
+        drawn.append(
+            Sample("n", number, 0, ids(40, 81, 230), completion, (-1.0,) * len(completion), dice.choice([-1.5, 0.5, 1.0]))
+        )
     return drawn
 
 
@@ -160,7 +162,9 @@ def main() -> None:
             if repeat:
                 seconds[name].append(time.process_time() - started)
     parameters = sum(p.numel() for p in trainer.policy.model.parameters())
-    print(f"\n{parameters:,} parameters, {len(samples)} samples, {tokens:,} tokens, {settings.epochs} epochs, ZeRO {chosen.stage}")
+    print(
+        f"\n{parameters:,} parameters, {len(samples)} samples, {tokens:,} tokens, {settings.epochs} epochs, ZeRO {chosen.stage}"
+    )
     print(f"{'':<14}{'CPU s/update':>14}{'tokens/s':>12}{'against trainer':>18}")
     for name, values in seconds.items():
         ratio = statistics.median(v / t for v, t in zip(values, seconds["trainer"], strict=True))

@@ -8,6 +8,7 @@ import deepspeed  # noqa: E402, F401
 import torch  # noqa: E402
 import transformers.models.qwen2.modeling_qwen2  # noqa: E402, F401
 
-import writer_rl.grpo  # noqa: E402, F401
+import writer_rl.grpo  # noqa: E402
+import writer_rl.sft  # noqa: E402, F401
 
 torch.set_num_threads(1)

@@ -5,6 +5,7 @@ The processes are forked from a server that has imported everything, so a run co
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import signal
@@ -18,15 +19,19 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.writer_rl.preload"])
 
 
-def train(config: Path, *overrides: str, ranks: int = 1, event: str = "", output: Path | None = None) -> list[int]:
-    """Run launch/grpo.py with these arguments; the exit code of every rank (negative: the signal that killed it).
+def train(
+    config: Path, *overrides: str, ranks: int = 1, event: str = "", output: Path | None = None, script: str = "grpo"
+) -> list[int]:
+    """Run launch/grpo.py (or sft.py) with these arguments; the exit code of every rank (negative: the signal that killed it).
 
     event: "SIGKILL rollout 3 1": signal, point, at its third pass, on rank 1. Points: rollout (a position is done), epoch (an
     optimizer step is done), save (a checkpoint is written but not yet in place).
     """
     arguments = ["--config", str(config), *overrides]
     port = _free_port()
-    processes = [CONTEXT.Process(target=_rank, args=(arguments, rank, ranks, port, event, output)) for rank in range(ranks)]
+    processes = [
+        CONTEXT.Process(target=_rank, args=(arguments, rank, ranks, port, event, output, script)) for rank in range(ranks)
+    ]
     for process in processes:
         process.start()
     while any(process.is_alive() for process in processes):
@@ -47,7 +52,7 @@ def _give_up_on(processes: list) -> None:
         process.join()
 
 
-def _rank(arguments: list[str], rank: int, ranks: int, port: int, event: str, output: Path | None) -> None:
+def _rank(arguments: list[str], rank: int, ranks: int, port: int, event: str, output: Path | None, script: str) -> None:
     if output is not None:
         stream = (output.with_suffix(f".{rank}")).open("w", buffering=1)
         sys.stdout = sys.stderr = stream
@@ -59,8 +64,8 @@ def _rank(arguments: list[str], rank: int, ranks: int, port: int, event: str, ou
         if not on_rank or int(on_rank[0]) == rank:
             _arm(getattr(signal, name), point, int(count))
     from launch.cli import exit_code
-    from launch.grpo import main
 
+    main = importlib.import_module(f"launch.{script}").main
     code = exit_code(main, arguments)
     sys.stdout.flush()
     os._exit(code)

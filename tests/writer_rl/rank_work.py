@@ -57,7 +57,8 @@ def skips(world, stage):
             "untouched": untouched,
             "steps": backend.engine.global_steps,
             "same_afterwards": all(torch.equal(t, parameters(clean)[n]) for n, t in parameters(backend).items()),
-            "epochs": [(e.loss, e.kl, e.grad_norm) for e in after.epochs] == [(e.loss, e.kl, e.grad_norm) for e in healthy.epochs],
+            "epochs": [(e.loss, e.kl, e.grad_norm) for e in after.epochs]
+            == [(e.loss, e.kl, e.grad_norm) for e in healthy.epochs],
         }
     return found
 

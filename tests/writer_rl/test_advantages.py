@@ -53,7 +53,9 @@ def test_float32_input_is_computed_in_float64():
     assert np.array_equal(position_advantages(stored), expected.astype(np.float32))
 
 
-@pytest.mark.parametrize("returns", [[1.0, 2.0], [], [[1.0, 2.0], [3.0]], [[float("nan")], [1.0]], [[float("inf")], [1.0]], [["a"]]])
+@pytest.mark.parametrize(
+    "returns", [[1.0, 2.0], [], [[1.0, 2.0], [3.0]], [[float("nan")], [1.0]], [[float("inf")], [1.0]], [["a"]]]
+)
 def test_what_is_no_table_of_finite_numbers_is_refused(returns):
     with pytest.raises(ValueError, match="returns"):
         position_advantages(returns)

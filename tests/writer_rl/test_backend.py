@@ -175,7 +175,7 @@ def test_a_saved_state_continues_bit_for_bit(world, stage, tmp_path):
 
 @pytest.mark.parametrize("stage", [1, 2, 3])
 def test_bfloat16_accumulates_in_float32(world, stage):
-    """Eight micro-batches of one sample and one of eight agree to bfloat16's activations, and the step is one of float32 weights."""
+    """Eight micro-batches of one sample and one of eight agree to what bfloat16 activations allow, discards in between."""
     samples = ragged_samples()
     norms = []
     for groups in ([samples], [[s] for s in samples]):

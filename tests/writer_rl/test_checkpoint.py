@@ -92,7 +92,9 @@ def test_a_save_that_breaks_off_leaves_the_one_before(tmp_path, world, trained, 
 
 def test_the_pointer_moves_last(tmp_path, world, trained, monkeypatch):
     seen = []
-    monkeypatch.setattr(module, "write_atomically", lambda path, text: seen.append((path.name, (tmp_path / "000001" / "state.json").is_file())))
+    monkeypatch.setattr(
+        module, "write_text", lambda path, text: seen.append((path.name, (tmp_path / "000001" / "state.json").is_file()))
+    )
     save(tmp_path, world, trained, [1])
     assert seen == [("latest", True)]
 
@@ -136,6 +138,14 @@ def test_what_is_no_checkpoint(tmp_path, content):
         (tmp_path / "state.json").write_text(content)
     with pytest.raises(CheckpointError):
         read_state(tmp_path)
+
+
+def test_going_on_from_an_older_one_forgets_the_younger(tmp_path, world, trained):
+    checkpoints = save(tmp_path, world, trained, [1, 2, 3], keep=9)
+    checkpoints.forget_after(1)
+    save(tmp_path, world, trained, [2], keep=1)
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.isdigit()) == ["000002"]
+    assert checkpoints.latest().name == "000002"
 
 
 def test_a_pointer_to_nothing_is_no_checkpoint(tmp_path, world, trained):

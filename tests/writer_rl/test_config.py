@@ -36,7 +36,14 @@ def test_every_shipped_file_parses_for_the_scripts_it_is_for(name):
 def test_the_papers_numbers_are_the_defaults():
     config = load_config("grpo")
     trainer, rollout = config.trainer, config.rollout
-    assert (trainer.steps, trainer.epochs, trainer.lr, trainer.clip, trainer.kl_coef, trainer.kl_limit) == (30, 2, 1e-6, 0.2, 0.1, 0.02)
+    assert (trainer.steps, trainer.epochs, trainer.lr, trainer.clip, trainer.kl_coef, trainer.kl_limit) == (
+        30,
+        2,
+        1e-6,
+        0.2,
+        0.1,
+        0.02,
+    )
     assert (trainer.max_grad_norm, trainer.min_abs_advantage, trainer.resume) == (1.0, 0.0, "auto")
     assert (rollout.group_size, rollout.temperature, rollout.top_p, rollout.max_new_tokens) == (8, 0.8, 0.95, 2048)
     assert (rollout.networks_per_round, config.reward.qa.max_questions) == (1, 4)
@@ -54,7 +61,9 @@ def test_the_qwen_file_spells_out_the_papers_numbers():
 
 def test_files_blocks_and_overrides_in_order(tmp_path):
     file = tmp_path / "c.yaml"
-    file.write_text("seed: 1\nmodel: {path: shared}\ngrpo: {model: {path: rl}, trainer: {lr: 1e-4, epochs: 3}}\nsft: {trainer: {lr: 2e-4}}\n")
+    file.write_text(
+        "seed: 1\nmodel: {path: shared}\ngrpo: {model: {path: rl}, trainer: {lr: 1e-4, epochs: 3}}\nsft: {trainer: {lr: 2e-4}}\n"
+    )
     grpo = load_config("grpo", file, ["--trainer.lr", "3e-4", "--seed=5"])
     assert (grpo.seed, grpo.model.path, grpo.trainer.lr, grpo.trainer.epochs) == (5, "rl", 3e-4, 3)
     sft = load_config("sft", file)
@@ -183,7 +192,8 @@ def test_relative_paths_start_at_the_repository_root(tmp_path, monkeypatch):
 
 def test_nothing_heavy_is_imported():
     code = (
-        "import sys; from writer_rl.config import load_config; load_config('grpo', 'configs/demo.yaml'); import writer_rl.advantages;"
+        "import sys; from writer_rl.config import load_config; load_config('grpo', 'configs/demo.yaml');"
+        "import writer_rl.advantages;"
         "print([m for m in ('torch', 'transformers', 'deepspeed', 'scipy', 'wandb', 'vllm') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -1,7 +1,5 @@
 """The journal of a round's calls: nothing is sampled twice, and what is torn is sampled again."""
 
-import pytest
-
 from rollout.engine import Generation, GenerationRequest, SamplingParams
 from writer_rl.engines import JournaledEngine
 
@@ -55,5 +53,4 @@ def test_forgetting(tmp_path):
 def test_everything_else_is_the_engines_own(tmp_path):
     engine = JournaledEngine(CountingEngine(), tmp_path / "rollout.jsonl")
     assert engine.policy_version == 3
-    with pytest.raises(AttributeError):
-        engine.no_such_thing
+    assert not hasattr(engine, "no_such_thing")

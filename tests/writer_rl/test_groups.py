@@ -26,7 +26,8 @@ class ScriptedEngine:
     def generate(self, requests):
         outputs = [ADD, NOOP, "garbage"]
         return [
-            Generation((10 + i % G, 3), outputs[i % G], (-0.5, -0.25), "length" if i % G == 2 else "stop") for i in range(len(requests))
+            Generation((10 + i % G, 3), outputs[i % G], (-0.5, -0.25), "length" if i % G == 2 else "stop")
+            for i in range(len(requests))
         ]
 
 
@@ -36,7 +37,11 @@ def setting(tmp_path_factory):
     save_chats(folder)
     (folder / "prompt.txt").write_text(PROMPT)
     section = DataSection(
-        train=str(folder / "networks"), trajectories=str(folder / "trajectories"), heldout=(), validation=(), prompt=str(folder / "prompt.txt")
+        train=str(folder / "networks"),
+        trajectories=str(folder / "trajectories"),
+        heldout=(),
+        validation=(),
+        prompt=str(folder / "prompt.txt"),
     )
     data = {t.network.network_id: t for t in load_training(section)}
     prompt = build_prompt(section, make_tokenizer(), 512, 8)

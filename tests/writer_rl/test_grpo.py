@@ -19,7 +19,9 @@ CHANGES = {"evaluation.every": 2, "evaluation.metric": "evaluation/total"}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("grpo")
-    save_config(path, CHANGES | {"data.validation": [], "evaluation.every": 0, "trainer.steps": STEPS, "trainer.keep_checkpoints": 9})
+    save_config(
+        path, CHANGES | {"data.validation": [], "evaluation.every": 0, "trainer.steps": STEPS, "trainer.keep_checkpoints": 9}
+    )
     return path
 
 
@@ -47,14 +49,20 @@ def assert_same_run(run, other, steps=STEPS):
 
 
 def test_a_run_leaves_what_is_promised(folder, whole):
-    assert {p.name for p in whole.iterdir() if not p.name.startswith(".")} == {"config.yaml", "metrics.jsonl", "trajectories", "checkpoints"}
+    assert {p.name for p in whole.iterdir() if not p.name.startswith(".")} == {
+        "config.yaml",
+        "metrics.jsonl",
+        "trajectories",
+        "checkpoints",
+    }
     keys = [list(record) for record in records(whole)]
     assert all(each == keys[0] for each in keys)
     lines = [json.loads(line) for line in (whole / "trajectories" / "round-000001.jsonl").read_text().splitlines()]
     assert len(lines) == records(whole)[0]["rollout/completions"] == 4 * 2
     assert {"text", "reward", "return", "advantage", "completion_ids", "policy_version"} <= set(lines[0])
     printed = (folder / "whole.0").read_text().splitlines()
-    assert len(printed) == STEPS and printed[0].startswith(f"round 1/{STEPS}  return ")
+    assert len(printed) == 1 + STEPS and printed[1].startswith(f"round 1/{STEPS}  return ")
+    assert "2 networks" in printed[0] and str(whole) in printed[0]
 
 
 def test_the_policy_moved_and_the_kl_began_at_zero(whole):
@@ -137,7 +145,7 @@ def test_rounds_in_a_row_without_a_step_end_the_run_with_the_reason(folder):
     limits = ["--trainer.kl_limit", "1e-6", "--trainer.max_consecutive_skips", "2"]
     assert train(*arguments, *limits, output=folder / "stalled.log") == [1]
     printed = (folder / "stalled.0").read_text().splitlines()
-    assert "skipped: kl" in printed[0] and len(printed) == 3
+    assert "skipped: kl" in printed[1] and len(printed) == 4
     assert "2 rounds in a row without an optimizer step" in printed[-1] and "kl 2" in printed[-1]
     last = records(run)[-1]
     assert (last["skips/kl"], last["skips/consecutive"], last["policy/version"], last["policy/steps_total"]) == (2, 2, 0, 0)
@@ -164,13 +172,18 @@ def run_script(*arguments):
 def test_the_script_itself_trains_two_rounds(folder):
     done = run_script("--config", folder / "config.yaml", "--output_dir", folder / "script", "--trainer.steps", "2")
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) == 2
+    assert len(done.stdout.splitlines()) == 3
 
 
 def test_dry_run_shows_configuration_and_plan_without_torch(folder):
     done = run_script("--config", folder / "config.yaml", "--dry-run", "--output_dir", folder / "dry")
     assert done.returncode == 0 and not (folder / "dry").exists()
-    for words in ("group_size: 4", "networks          2 with 5 writing positions", f"rounds            {STEPS}", "prompts           40"):
+    for words in (
+        "group_size: 4",
+        "networks          2 with 5 writing positions",
+        f"rounds            {STEPS}",
+        "prompts           40",
+    ):
         assert words in done.stdout
     assert "at most 240" in done.stdout
 
@@ -195,6 +208,11 @@ def test_bad_input_is_one_line_and_exit_code_2(folder, arguments, words):
 
 def test_a_segment_that_does_not_fit_the_context_is_an_error_not_a_cut(folder):
     code = train(
-        folder / "config.yaml", "--output_dir", str(folder / "long"), "--rollout.max_new_tokens", "505", output=folder / "long.log"
+        folder / "config.yaml",
+        "--output_dir",
+        str(folder / "long"),
+        "--rollout.max_new_tokens",
+        "505",
+        output=folder / "long.log",
     )
     assert code == [2] and "chat_0" in (folder / "long.0").read_text()

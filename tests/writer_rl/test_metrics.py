@@ -47,7 +47,14 @@ def test_the_keys_are_the_same_whatever_happened(setting):  # noqa: F811
 
 def test_what_the_issue_asks_for_is_there(setting):  # noqa: F811
     found = record(assembled(setting), FULL)
-    wanted = ["reward/mem/mean", "reward/mem/std", "reward/penalty/std", "reward/zero_variance/position_0", "policy/kl", "policy/clip_fraction"]
+    wanted = [
+        "reward/mem/mean",
+        "reward/mem/std",
+        "reward/penalty/std",
+        "reward/zero_variance/position_0",
+        "policy/kl",
+        "policy/clip_fraction",
+    ]
     wanted += ["policy/entropy", "policy/grad_norm", "skips/total", "rollout/completion_length/mean", "rollout/truncation"]
     wanted += ["perf/update_tokens_per_s", "time/rollout", "time/update", "qa/gain/mean", "rollout/mismatch_max"]
     assert [key for key in wanted if key not in found] == []
@@ -55,7 +62,12 @@ def test_what_the_issue_asks_for_is_there(setting):  # noqa: F811
 
 def test_values_by_hand(setting):  # noqa: F811
     found = record(assembled(setting, {"chat_0": gain("chat_0", [1.0, 0.0, -1.0])}), FULL)
-    assert (found["policy/kl"], found["policy/kl/epoch_1"], found["policy/clip_fraction"], found["policy/grad_norm"]) == (0.01, 0.0, 0.25, 1.2)
+    assert (found["policy/kl"], found["policy/kl/epoch_1"], found["policy/clip_fraction"], found["policy/grad_norm"]) == (
+        0.01,
+        0.0,
+        0.25,
+        1.2,
+    )
     assert (found["policy/steps_taken"], found["policy/samples"], found["policy/entropy"]) == (2, 5, 0.7)
     assert found["rollout/mismatch_max"] == pytest.approx(0.1)
     assert found["rollout/truncation"] == pytest.approx(1 / 3)

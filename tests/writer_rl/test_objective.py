@@ -128,7 +128,9 @@ def test_gradient_at_the_start_is_the_policy_gradient():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_computes_in_the_type_of_logp(dtype):
     logp = torch.tensor([[-0.5]], dtype=dtype, requires_grad=True)
-    result = clipped_grpo(logp, torch.tensor([[-0.5]]), torch.tensor([[-0.4]]), torch.tensor([1.0], dtype=torch.float64), torch.ones(1, 1))
+    result = clipped_grpo(
+        logp, torch.tensor([[-0.5]]), torch.tensor([[-0.4]]), torch.tensor([1.0], dtype=torch.float64), torch.ones(1, 1)
+    )
     assert result.loss.dtype == result.kl.dtype == result.clip_fraction.dtype == dtype
 
 

@@ -139,8 +139,16 @@ def test_a_directory_without_a_tokenizer(tmp_path):
 def test_a_model_that_changes_its_logits_after_the_head_is_refused(tmp_path):
     from transformers import CohereConfig, CohereForCausalLM
 
-    shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
-    config = CohereConfig(vocab_size=20, logit_scale=7.0, pad_token_id=0, bos_token_id=1, eos_token_id=2, initializer_range=0.5, **shape)
+    shape = {
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+    }
+    config = CohereConfig(
+        vocab_size=20, logit_scale=7.0, pad_token_id=0, bos_token_id=1, eos_token_id=2, initializer_range=0.5, **shape
+    )
     CohereForCausalLM(config).save_pretrained(tmp_path)
     with pytest.raises(PolicyError, match="logits"):
         load_policy(ModelSection(path=str(tmp_path)))

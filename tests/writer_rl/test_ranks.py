@@ -19,7 +19,9 @@ STAGES = [0, 1, 2, 3]
 
 def launch(command, *arguments):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    return subprocess.run([*command, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=1500, env=environment)
+    return subprocess.run(
+        [*command, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=1500, env=environment
+    )
 
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
@@ -68,7 +70,9 @@ def test_samples_on_one_rank_only_make_the_same_update(seen, stage):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("two")
-    save_config(path, {"trainer.steps": 3, "rollout.networks_per_round": 2, "trainer.zero_stage": 2, "trainer.keep_checkpoints": 9})
+    save_config(
+        path, {"trainer.steps": 3, "rollout.networks_per_round": 2, "trainer.zero_stage": 2, "trainer.keep_checkpoints": 9}
+    )
     return path
 
 
@@ -122,7 +126,15 @@ def test_the_users_own_command(folder, launcher):
     run = folder / launcher
     arguments = ["launch/grpo.py", "--config", folder / "config.yaml", "--output_dir", run, "--trainer.steps", "1"]
     if launcher == "accelerate":
-        command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", "configs/accelerate/cpu2.yaml", "--main_process_port", "0"]
+        command = [
+            sys.executable,
+            "-m",
+            "accelerate.commands.launch",
+            "--config_file",
+            "configs/accelerate/cpu2.yaml",
+            "--main_process_port",
+            "0",
+        ]
         arguments += ["--trainer.zero_stage", "auto"]
     else:
         command = TORCHRUN

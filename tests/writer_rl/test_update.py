@@ -25,12 +25,15 @@ def world():
 def samples(count=8, advantage=lambda i: (-1.0) ** i * (1 + i / 4)):
     plain = ragged_samples(count)
     return [
-        Sample("n", i, 0, s.prompt_ids, s.completion_ids, (-1.0,) * len(s.completion_ids), advantage(i)) for i, s in enumerate(plain)
+        Sample("n", i, 0, s.prompt_ids, s.completion_ids, (-1.0,) * len(s.completion_ids), advantage(i))
+        for i, s in enumerate(plain)
     ]
 
 
 def settings(**changes):
-    return GRPOTrainer(**({"lr": 1e-2, "kl_limit": None, "max_grad_norm": 1e9, "micro_batch_tokens": 40, "zero_stage": 0} | changes))
+    return GRPOTrainer(
+        **({"lr": 1e-2, "kl_limit": None, "max_grad_norm": 1e9, "micro_batch_tokens": 40, "zero_stage": 0} | changes)
+    )
 
 
 def sgd(module, _):

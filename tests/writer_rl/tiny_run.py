@@ -10,7 +10,9 @@ from typing import Any
 import yaml
 
 NOOP = '{"actions":[{"action":"NOOP"}]}'
-ADD = '{"actions":[{"action":"ADD","owner":"Ann","source":"Ann","layer":"per_speaker_core","utype":"fact","content":"likes tea"}]}'
+ADD = (
+    '{"actions":[{"action":"ADD","owner":"Ann","source":"Ann","layer":"per_speaker_core","utype":"fact","content":"likes tea"}]}'
+)
 EMPTY = '{"actions":[]}'
 WORDS = [NOOP, ADD, EMPTY, "Ann", "Bob", "likes", "tea", "coffee", ":", "-", "hello", "now", "memory", "members", "messages"]
 SPECIAL = ["<pad>", "<unk>", "<|im_start|>", "<|im_end|>", "system", "user", "assistant"]
@@ -45,7 +47,13 @@ def make_model(vocabulary: int = len(SPECIAL) + len(WORDS), seed: int = 0, tied:
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
-    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48}
+    shape = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "intermediate_size": 48,
+    }
     torch.manual_seed(seed)
     config = Qwen2Config(
         vocab_size=vocabulary, tie_word_embeddings=tied, max_position_embeddings=512, initializer_range=0.2, **(shape | sizes)
@@ -118,10 +126,23 @@ def save_config(folder: Path, changes: Mapping[str, Any] | None = None) -> Path:
 
 def _session(name: str, index: int, said: list[tuple[str, str]]) -> dict[str, Any]:
     turns = [
-        {"turn": f"{name}_s{index}_t{i}", "speaker": who, "speaker_id": who, "content": text, "ts": f"2026-01-0{index + 1}", "reply_to": ""}
+        {
+            "turn": f"{name}_s{index}_t{i}",
+            "speaker": who,
+            "speaker_id": who,
+            "content": text,
+            "ts": f"2026-01-0{index + 1}",
+            "reply_to": "",
+        }
         for i, (who, text) in enumerate(said)
     ]
-    return {"session_id": f"{name}_s{index}", "session_index": index + 1, "topic": "", "ts": f"2026-01-0{index + 1}", "turns": turns}
+    return {
+        "session_id": f"{name}_s{index}",
+        "session_index": index + 1,
+        "topic": "",
+        "ts": f"2026-01-0{index + 1}",
+        "turns": turns,
+    }
 
 
 def _question(name: str, number: int) -> dict[str, Any]:
