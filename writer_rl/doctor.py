@@ -171,9 +171,10 @@ def memory() -> Check:
     if free is None:
         return Check("memory", "ok", "unknown on this system")
     found = f"{free / GIB:.1f} GiB available"
-    if free < 1.5 * GIB:
+    if free < 0.5 * GIB:
         return Check("memory", "problem", found, "end other programs: the tiny Writer needs about 1.5 GiB, vLLM 2 more")
-    return Check("memory", "ok" if free > 4 * GIB else "note", found, "" if free > 4 * GIB else "tight for vLLM")
+    tight = free < 4 * GIB
+    return Check("memory", "note" if tight else "ok", found, "the tiny Writer needs about 1.5 GiB, vLLM 2 more" if tight else "")
 
 
 def available_memory() -> int | None:
@@ -222,9 +223,7 @@ def extension_locks(environment: Mapping[str, str] = os.environ) -> list[Check]:
     if not stale:
         return [Check("extension lock", "ok", "none left behind")]
     listed = " ".join(map(str, stale))
-    return [
-        Check("extension lock", "problem", f"left by a killed run: {listed}", f"rm {listed}, or launch/doctor.py --fix")
-    ]
+    return [Check("extension lock", "problem", f"left by a killed run: {listed}", f"rm {listed}, or launch/doctor.py --fix")]
 
 
 def stale_locks(environment: Mapping[str, str] = os.environ) -> list[Path]:
@@ -233,7 +232,8 @@ def stale_locks(environment: Mapping[str, str] = os.environ) -> list[Path]:
     root = Path(environment.get("TORCH_EXTENSIONS_DIR") or Path(cache) / "torch_extensions")
     locks = sorted(root.glob("*/lock")) + sorted(root.glob("*/*/lock"))
     held = _open_files() if locks else set()
-    return [lock for lock in locks if str(lock.resolve()) not in held]
+    # One that is gone by now was released while we looked.
+    return [lock for lock in locks if str(lock.resolve()) not in held and lock.exists()]
 
 
 def port(number: int) -> Check:
@@ -253,14 +253,10 @@ def wandb_mode(environment: Mapping[str, str] = os.environ) -> Check:
     mode = environment.get("WANDB_MODE", "")
     if mode != "online":
         return Check("wandb", "ok", mode or "offline unless tracking says otherwise")
-    known = bool(environment.get("WANDB_API_KEY")) or "api.wandb" in _read(
-        Path(environment.get("HOME", "~")) / ".netrc"
-    )
+    known = bool(environment.get("WANDB_API_KEY")) or "api.wandb" in _read(Path(environment.get("HOME", "~")) / ".netrc")
     if known:
         return Check("wandb", "ok", "online, with a key")
-    return Check(
-        "wandb", "problem", "online without a key", "set WANDB_API_KEY, run `wandb login`, or WANDB_MODE=offline"
-    )
+    return Check("wandb", "problem", "online without a key", "set WANDB_API_KEY, run `wandb login`, or WANDB_MODE=offline")
 
 
 def endpoint(url: str, key: str = "", seconds: float = 3.0) -> Check:
