@@ -19,35 +19,25 @@ from writer_rl.model_shape import ModelShape
 CARDS = (24, 40, 80)
 PARTS = ("weights", "gradients", "optimizer", "reference", "buffers", "activations", "sampler")
 WAYS = [
-    ("full, ZeRO-1", {"zero": 1}),
-    ("full, ZeRO-2", {"zero": 2}),
-    ("full, ZeRO-2, optimizer on CPU", {"zero": 2, "offload_optimizer": True}),
-    ("full, ZeRO-2, 8-bit optimizer", {"zero": 2, "eight_bit": True}),
-    ("full, ZeRO-3", {"zero": 3}),
-    ("full, ZeRO-3, all on CPU", {"zero": 3, "offload_optimizer": True, "offload_parameters": True}),
-    ("LoRA rank 32", {"zero": 2, "lora_rank": 32}),
+    ("ZeRO-1", {"zero": 1}),
+    ("ZeRO-2", {"zero": 2}),
+    ("ZeRO-2, optimizer on CPU", {"zero": 2, "offload_optimizer": True}),
+    ("ZeRO-3", {"zero": 3}),
+    ("ZeRO-3, all on CPU", {"zero": 3, "offload_optimizer": True, "offload_parameters": True}),
 ]
 
 
 def arguments(argv: list[str]):
     """The parsed command line."""
     options = parser(__doc__)
-    options.add_argument(
-        "--model", default="qwen2.5-3b", help="model folder, config.json, or qwen2.5-{0.5b,1.5b,3b,7b}"
-    )
+    options.add_argument("--model", default="qwen2.5-3b", help="model folder, config.json, or qwen2.5-{0.5b,1.5b,3b,7b}")
     options.add_argument("--gpus", type=int, help="show one run on this many GPUs")
     options.add_argument("--zero", type=int, default=2, choices=(1, 2, 3), help="DeepSpeed ZeRO stage (2)")
     options.add_argument("--offload", choices=("none", "optimizer", "all"), default="none", help="to the CPU (none)")
-    options.add_argument("--eight-bit", action="store_true", help="8-bit AdamW moments")
-    options.add_argument("--lora", type=int, default=0, metavar="RANK", help="train a LoRA adapter of this rank")
     options.add_argument("--no-checkpointing", action="store_true", help="keep all activations")
     options.add_argument("--micro-tokens", type=int, default=16384, help="tokens of one micro-batch (16384)")
-    options.add_argument(
-        "--sequences", type=int, default=16, help="sequences of one rank's sampler (16: two networks x 8)"
-    )
-    options.add_argument(
-        "--sequence-tokens", type=int, default=8192, help="prompt and completion tokens of each (8192)"
-    )
+    options.add_argument("--sequences", type=int, default=16, help="sequences of one rank's sampler (16: two networks x 8)")
+    options.add_argument("--sequence-tokens", type=int, default=8192, help="prompt and completion tokens of each (8192)")
     options.add_argument("--tensor-parallel", type=int, default=1, help="GPUs per sampler (1)")
     options.add_argument("--separate-sampler", action="store_true", help="the sampler has GPUs of its own")
     return options.parse_args(argv)
@@ -60,8 +50,6 @@ def run_shape(chosen) -> RunShape:
         zero=chosen.zero,
         offload_optimizer=chosen.offload != "none",
         offload_parameters=chosen.offload == "all",
-        eight_bit=chosen.eight_bit,
-        lora_rank=chosen.lora,
         checkpointing=not chosen.no_checkpointing,
         micro_tokens=chosen.micro_tokens,
         sequences=chosen.sequences,
@@ -79,16 +67,12 @@ def show_run(model: ModelShape, shape: RunShape) -> None:
     print(f"  {'rollout peak':<12} {result.rollout_peak / GIB:7.2f} GiB")
     print(f"  {'update peak':<12} {result.update_peak / GIB:7.2f} GiB   host, per rank {result.host / GIB:.2f} GiB")
     fitting = [f"{card} GiB" for card in CARDS if result.fits(card)]
-    print(
-        f"  fits: {', '.join(fitting) or 'none of ' + ', '.join(map(str, CARDS)) + ' GiB'} (peak within {USABLE:.0%})"
-    )
+    print(f"  fits: {', '.join(fitting) or 'none of ' + ', '.join(map(str, CARDS)) + ' GiB'} (peak within {USABLE:.0%})")
 
 
 def show_table(model: ModelShape, base: dict) -> None:
     """The fewest GPUs of each size for each way to train."""
-    print(
-        f"{'fewest GPUs of':<34}" + "".join(f"{card:>7} GiB" for card in CARDS) + f"{'peak on 8':>13}{'host/rank':>13}"
-    )
+    print(f"{'fewest GPUs of':<34}" + "".join(f"{card:>7} GiB" for card in CARDS) + f"{'peak on 8':>13}{'host/rank':>13}")
     for name, changes in WAYS:
         shape = RunShape(**{**base, **changes})
         cells = [fewest_gpus(model, shape, card) for card in CARDS]

@@ -1,11 +1,11 @@
 """How much GPU memory a run takes, from shapes: what `launch/plan.py` prints and docs/scaling.md derives.
 
-Bytes per parameter in mixed precision (bf16 weights, fp32 master copy and AdamW), P trainable parameters, N ranks:
+Bytes per parameter in mixed precision (bf16 weights, fp32 master copy and AdamW), P parameters, N ranks:
 
     weights      2 P          ZeRO-3: 2 P / N (offloaded: 0)
     gradients    2 P + 4 P    bf16, and their fp32 sum over micro-batches; ZeRO-2, 3: 4 P / N (optimizer offloaded: 0)
-    optimizer    12 P / N     master 4, first moment 4, second moment 4 (8-bit moments: 6; offloaded: 0)
-    reference    2 P          ZeRO-3: 2 P / N; with LoRA none (the adapter switched off)
+    optimizer    12 P / N     master 4, first moment 4, second moment 4 (offloaded: 0)
+    reference    2 P          ZeRO-3: 2 P / N
     buffers      gradient buckets; with ZeRO-3 the gathered embedding or two layers
     activations  see `activation_bytes`
     sampler      2 P / tp + key-value cache; asleep while the update runs
@@ -42,8 +42,6 @@ class RunShape:
     zero: int = 2
     offload_optimizer: bool = False
     offload_parameters: bool = False
-    eight_bit: bool = False
-    lora_rank: int = 0
     checkpointing: bool = True
     micro_tokens: int = 16384  # prompt and completion tokens of one micro-batch on one rank
     logit_chunk: int = 1024  # tokens whose logits exist at one time
@@ -118,14 +116,13 @@ def sampler_bytes(model: ModelShape, run: RunShape) -> int:
 def plan(model: ModelShape, run: RunShape) -> Plan:
     """The memory of one rank."""
     ranks = run.gpus
-    trainable = model.lora(run.lora_rank) if run.lora_rank else model.parameters
-    frozen = model.parameters if run.lora_rank else 0
+    parameters = model.parameters
     shard = ranks if run.zero == 3 else 1
-    weights = 2 * (trainable + frozen) // shard
-    gradients = 4 * trainable // ranks if run.zero >= 2 else 6 * trainable
-    optimizer = (6 if run.eight_bit else 12) * trainable // ranks
-    reference = 0 if run.lora_rank else 2 * model.parameters // shard
-    buffers = 2 * 2 * min(BUCKET_ELEMENTS, trainable)
+    weights = 2 * parameters // shard
+    gradients = 4 * parameters // ranks if run.zero >= 2 else 6 * parameters
+    optimizer = 12 * parameters // ranks
+    reference = 2 * parameters // shard
+    buffers = 2 * 2 * min(BUCKET_ELEMENTS, parameters)
     if run.zero == 3:
         buffers += 2 * max(model.embedding, 2 * model.layer)
     host = 0

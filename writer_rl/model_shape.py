@@ -62,13 +62,6 @@ class ModelShape:
         """Elements of the key-value cache per token."""
         return 2 * self.layers * self.kv_heads * self.head_dim
 
-    def lora(self, rank: int) -> int:
-        """Parameters of a LoRA adapter of `rank` on the seven projections of every layer."""
-        query, key_value = self.heads * self.head_dim, self.kv_heads * self.head_dim
-        pairs = [(self.hidden, query), (self.hidden, key_value), (self.hidden, key_value), (query, self.hidden)]
-        pairs += [(self.hidden, self.intermediate)] * 2 + [(self.intermediate, self.hidden)]
-        return self.layers * sum(rank * (rows + columns) for rows, columns in pairs)
-
     @classmethod
     def from_config(cls, config: dict, where: str = "config.json") -> ModelShape:
         """From a Hugging Face `config.json`; ShapeError for a family or a layout that is not counted here."""
@@ -113,12 +106,8 @@ class ModelShape:
         return cls.from_config(config, str(file))
 
 
-def _qwen2(
-    hidden: int, layers: int, heads: int, kv_heads: int, intermediate: int, vocab: int, tied: bool
-) -> ModelShape:
-    return ModelShape(
-        "qwen2", vocab, hidden, layers, heads, kv_heads, hidden // heads, intermediate, tied=tied, qkv_bias=True
-    )
+def _qwen2(hidden: int, layers: int, heads: int, kv_heads: int, intermediate: int, vocab: int, tied: bool) -> ModelShape:
+    return ModelShape("qwen2", vocab, hidden, layers, heads, kv_heads, hidden // heads, intermediate, tied=tied, qkv_bias=True)
 
 
 KNOWN = {

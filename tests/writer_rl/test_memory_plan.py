@@ -27,13 +27,6 @@ def test_offloading_moves_bytes_to_the_host_and_loses_none():
     assert offloaded.host == resident.weights + resident.optimizer + resident.gradients + resident.reference
 
 
-def test_lora_needs_no_reference_copy_and_trains_only_the_adapter():
-    adapted = plan(MODEL, RunShape(lora_rank=16))
-    assert adapted.reference == 0
-    assert adapted.optimizer == 12 * MODEL.lora(16)
-    assert adapted.weights == 2 * (P + MODEL.lora(16))
-
-
 def test_a_sampler_that_sleeps_is_not_added_to_the_update():
     asleep, awake = plan(MODEL, RunShape()), plan(MODEL, RunShape(sampler_sleeps=False))
     assert awake.update_peak - asleep.update_peak == asleep.sampler > 2 * P
