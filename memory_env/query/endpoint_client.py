@@ -130,7 +130,7 @@ class EndpointClient:
                 with self._slots:
                     response = self._request(messages, max_tokens, min(self.settings.request_timeout_s, remaining))
                 body = self._read(response)
-                return accept(body), self._record(response, body)
+                return accept(body), self._record(stage, response, body)
             except (_Rejected, ValueError) as error:
                 last = str(error)
                 if last.startswith("truncated"):
@@ -185,9 +185,10 @@ class EndpointClient:
             raise _Rejected(f"not a JSON object: {text[:60]!r}")
         return body
 
-    def _record(self, response: Any, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _record(self, stage: str, response: Any, body: Mapping[str, Any]) -> dict[str, Any]:
         usage = getattr(response, "usage", None)
         return {
+            "stage": stage,
             "text": json.dumps(body, ensure_ascii=False),
             "model": getattr(response, "model", "") or "",
             "input_tokens": getattr(usage, "prompt_tokens", 0) or 0,

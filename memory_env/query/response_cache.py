@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_env.network import DataError
+from memory_env.query.token_usage import StageUsage, TokenLedger
 
 
 class ResponseCache:
@@ -35,6 +36,16 @@ class ResponseCache:
         with self._lock:
             text = json.dumps(dict(response), ensure_ascii=False)
             self._connection.execute("INSERT OR REPLACE INTO responses VALUES (?, ?)", (key, text))
+
+    def usage(self) -> dict[str, StageUsage]:
+        """Calls and tokens per stage of every response in the file: what a run has cost, interruptions included."""
+        with self._lock:
+            rows = self._connection.execute("SELECT response FROM responses").fetchall()
+        ledger = TokenLedger()
+        for (text,) in rows:
+            response = json.loads(text)
+            ledger.add(response["stage"], response["input_tokens"], response["output_tokens"])
+        return ledger.stages()
 
     def close(self) -> None:
         with self._lock:

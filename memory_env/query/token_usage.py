@@ -15,7 +15,7 @@ class StageUsage:
     """`calls` that were answered (by the model or from the cache), `cached` of them from the cache, and the tokens of all of
     them.
 
-    Cached answers count with their original tokens, so that a resumed run reports the same as an uninterrupted one.
+    Cached answers count with their original tokens.
     """
 
     calls: int = 0

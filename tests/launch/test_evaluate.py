@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.memory_env.query.chat_server import Script, error, serving
+from tests.memory_env.query.chat_server import Script, error, ok, serving
 from tests.writer_rl.tiny_run import save_chats, save_config
 
 ROW_KEYS = [
@@ -171,6 +171,33 @@ def test_a_backend_that_fails_stops_the_run_with_a_clear_message(run, chats, tmp
     assert not (tmp_path / "a" / "evaluation.json").exists()
     for file in (tmp_path / "a").iterdir():
         assert b"sk-secret-1" not in file.read_bytes()
+
+
+@pytest.mark.endpoint
+def test_an_endpoint_evaluates_and_its_tokens_are_counted_once_over_interruptions(run, chats, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-1")
+    base = ["--config", chats, "--writer", "teacher", "--evaluation.backend", "openai", "--evaluation.model", "m", *QUIET]
+    bad = error(400, "too long")
+    answered, judged = ok({"answer": "Ann: tea"}), ok({"correct": True, "score": 0.5, "reason": "half"})
+
+    def reply(handler, request):
+        judging = "Gold answer" in request["messages"][-1]["content"]
+        (judged if judging else answered)(handler, request)
+
+    with serving(Script(reply, reply, bad)) as url:  # one question is judged, then nothing works
+        limited = ("--evaluation.base_url", url, "--evaluation.concurrency", 1)
+        code, _, err = run(*base, *limited, "--output", tmp_path / "e", capsys=capsys)
+        assert code == 1, err
+    with serving(reply, at=url):  # the address is part of what an answer depends on
+        code, out, err = run(*base, "--evaluation.base_url", url, "--output", tmp_path / "e", capsys=capsys)
+    assert code == 0, err
+    document = json.loads((tmp_path / "e" / "evaluation.json").read_text())
+    assert document["rows"][0]["accuracy_mean"] == 100 and document["rows"][0]["mean_q"] == 0.5
+    tokens = json.loads((tmp_path / "e" / "tokens.json").read_text())
+    asked = len((tmp_path / "e" / "questions.jsonl").read_text().splitlines())
+    calls = tokens["stages"]["answer"]["calls"]
+    assert 1 <= calls <= asked and tokens["table"]["all calls"]["qa_input"] == 100 * calls
+    assert "Avg./question" in out
 
 
 def test_the_script_runs_by_itself_and_teaches(repository):

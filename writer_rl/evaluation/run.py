@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from tqdm import tqdm
 
 from memory_env import DataError, Network
+from memory_env.query.response_cache import ResponseCache
 from memory_env.query.token_usage import table_row
 from writer_rl.config import EvaluationConfig
 from writer_rl.data import taught
@@ -26,7 +27,7 @@ from writer_rl.evaluation.frozen import frozen_hashes, require_equal
 from writer_rl.evaluation.memories import Memory, MemoryFile, replay
 from writer_rl.evaluation.plot import plot_grid
 from writer_rl.evaluation.scores import Result, summary
-from writer_rl.evaluation.setup import Setup, budgets_of, dense_available, networks_of, open_setup
+from writer_rl.evaluation.setup import CACHE_FILE, Setup, budgets_of, dense_available, networks_of, open_setup
 from writer_rl.evaluation.variants import MAIN, Variant, ablations, baselines, grid, main_variant
 from writer_rl.evaluation.writers import NOBODY, WriterSpec, open_writer
 from writer_rl.memory_metrics import memory_metrics
@@ -95,11 +96,11 @@ def evaluate(config: EvaluationConfig, plan: Plan, output: Path) -> Outcome:
         outcome.documents[f"{name}.json"] = document
         outcome.tables.append(text)
         _write_json(output / f"{name}.json", document)
-    usage = setup.backend.ledger.stages()
-    if usage:
-        tokens = {"this call": table_row(usage, total)}
+    if (output / CACHE_FILE).is_file():
+        usage = ResponseCache(output / CACHE_FILE).usage()
+        tokens = {"all calls": table_row(usage, total)}
         outcome.tables.append(report.token_table(tokens))
-        _write_json(output / "tokens.json", {"stages": {s: _usage(u) for s, u in usage.items()}, "table": tokens})
+        _write_json(output / "tokens.json", {"stages": {stage: asdict(used) for stage, used in usage.items()}, "table": tokens})
     return outcome
 
 
@@ -239,7 +240,3 @@ def _write_json(path: Path, value: Any) -> None:
     partial = path.with_name(path.name + ".partial")
     partial.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     os.replace(partial, path)
-
-
-def _usage(usage: Any) -> dict[str, int]:
-    return {name: getattr(usage, name) for name in ("calls", "cached", "input_tokens", "output_tokens")}

@@ -85,8 +85,8 @@ class Script:
 
 
 @contextmanager
-def serving(reply: Reply) -> Iterator[str]:
-    """The base URL of a server that gives every chat request to `reply`."""
+def serving(reply: Reply, at: str = "") -> Iterator[str]:
+    """The base URL of a server that gives every chat request to `reply`; `at` is the URL of one that has ended."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -101,7 +101,7 @@ def serving(reply: Reply) -> Iterator[str]:
         def log_message(self, *arguments: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", int(at.split(":")[2].split("/")[0]) if at else 0), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
