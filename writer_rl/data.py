@@ -13,6 +13,9 @@ from writer_rl.config import DataSection, resolve
 
 VALIDATION_NETWORKS = 12
 """Size of `corpus:validation`."""
+PRACTICE_NETWORKS = 225
+PRACTICE_FIRST = 1000
+"""Size of `corpus:practice`, and its first number in the validation range, far from `corpus:validation`."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ def _load(source: str) -> Sequence[Network]:
         return corpus.heldout_networks()
     if source == "corpus:validation":
         return corpus.validation_networks(VALIDATION_NETWORKS)
+    if source == "corpus:practice":
+        return corpus.validation_networks(PRACTICE_NETWORKS, PRACTICE_FIRST)
     return load_networks(resolve(source))
 
 

@@ -7,7 +7,7 @@ import pytest
 from memory_env import DataError
 from tests.writer_rl.tiny_run import save_chats
 from writer_rl.config import DataSection
-from writer_rl.data import VALIDATION_NETWORKS, load_sources, load_training
+from writer_rl.data import PRACTICE_NETWORKS, VALIDATION_NETWORKS, load_sources, load_training
 
 
 def section(folder, **changes):
@@ -20,6 +20,11 @@ def test_the_embedded_corpus_is_table_13():
     assert (len(data), sum(taught.length for taught in data)) == (15, 73)
     assert all(len(taught.teacher.states) == taught.length for taught in data)
     assert len(load_sources(["corpus:validation"])) == VALIDATION_NETWORKS
+
+
+def test_practice_networks_are_in_no_other_set():
+    data = load_training(DataSection(train=("corpus:train", "corpus:practice")))
+    assert len(data) == 15 + PRACTICE_NETWORKS
 
 
 def test_files_with_their_trajectories(tmp_path):

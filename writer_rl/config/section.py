@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 ROOT = Path(__file__).resolve().parents[2]
 """The repository root: relative paths in a configuration start here."""
 
-CORPUS_NAMES = ("corpus:train", "corpus:heldout", "corpus:validation")
+CORPUS_NAMES = ("corpus:train", "corpus:heldout", "corpus:validation", "corpus:practice")
 """Data sources that name the embedded corpus instead of a path."""
 
 
