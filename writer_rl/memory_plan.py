@@ -5,7 +5,7 @@ Bytes per parameter in mixed precision (bf16 weights, fp32 master copy and AdamW
     weights      2 P          ZeRO-3: 2 P / N (offloaded: 0)
     gradients    2 P + 4 P    bf16, and their fp32 sum over micro-batches; ZeRO-2, 3: 4 P / N (optimizer offloaded: 0)
     optimizer    12 P / N     master 4, first moment 4, second moment 4 (offloaded: 0)
-    reference    2 P          ZeRO-3: 2 P / N
+    reference    2 P          whole on every rank, whatever the stage
     buffers      gradient buckets; with ZeRO-3 the gathered embedding or two layers
     activations  see `activation_bytes`
     sampler      2 P / tp + key-value cache; asleep while the update runs
@@ -121,7 +121,7 @@ def plan(model: ModelShape, run: RunShape) -> Plan:
     weights = 2 * parameters // shard
     gradients = 4 * parameters // ranks if run.zero >= 2 else 6 * parameters
     optimizer = 12 * parameters // ranks
-    reference = 2 * parameters // shard
+    reference = 2 * parameters
     buffers = 2 * 2 * min(BUCKET_ELEMENTS, parameters)
     if run.zero == 3:
         buffers += 2 * max(model.embedding, 2 * model.layer)
@@ -130,8 +130,8 @@ def plan(model: ModelShape, run: RunShape) -> Plan:
         host += optimizer + gradients
         optimizer = gradients = 0
     if run.offload_parameters:
-        host += weights + reference
-        weights = reference = 0
+        host += weights
+        weights = 0
     activations = activation_bytes(model, run)
     sampler = sampler_bytes(model, run)
     resident = CONTEXT_BYTES + weights + optimizer + reference

@@ -20,7 +20,7 @@ MOST_MEMBERS = 200_000
 
 def decode(data: bytes, where: str) -> str:
     """Text from UTF-8 or (with a byte order mark) UTF-16. DataError with the line of the first wrong byte."""
-    if not data.strip():
+    if not data or data.isspace():
         raise DataError(f"{where}: is empty; export the chat again")
     encoding = "utf-8-sig"
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
