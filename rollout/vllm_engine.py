@@ -21,7 +21,7 @@ from rollout.engine import (
     SamplingParams,
 )
 from rollout.model_weights import checked, expected_shapes
-from rollout.vllm_library import VLLMUnavailable, import_vllm, incompatible, keeping_trainer_state
+from rollout.vllm_library import PROCESS_GROUP, VLLMUnavailable, import_vllm, incompatible, keeping_trainer_state
 
 CPU_BLOCK_SIZE = 32
 """vLLM's default on CPUs, 128, leaves most of a short prompt out of the prefix cache; 32 is the least it takes."""
@@ -88,7 +88,7 @@ class VLLMEngine:
             # A grammar needs to know the tokens' texts; nothing else here does.
             "skip_tokenizer_init": not structured_output,
             **(
-                {"gpu_memory_utilization": gpu_memory_utilization, "enable_sleep_mode": True}
+                _gpu_arguments(gpu_memory_utilization, tensor_parallel)
                 if self._on_gpu
                 else _cpu_arguments(model_path, max_model_len, kv_cache_gib)
             ),
@@ -218,6 +218,7 @@ class VLLMEngine:
         return Generation(ids, text, logprobs, completion.finish_reason)
 
     def _start(self) -> None:
+        PROCESS_GROUP.join(self)
         with keeping_trainer_state():
             try:
                 self._llm = self._vllm.LLM(**{k: v for k, v in self._arguments.items() if v is not None})
@@ -230,7 +231,8 @@ class VLLMEngine:
     def _stop(self) -> None:
         llm, self._llm = self._llm, None
         if llm is not None:
-            llm.llm_engine.engine_core.shutdown()
+            with PROCESS_GROUP.leaving(self):
+                llm.llm_engine.engine_core.shutdown()
             del llm
             gc.collect()
 
@@ -274,6 +276,14 @@ def check_length(index: int, request: GenerationRequest, max_model_len: int) -> 
             f"request {index} has a prompt of {length} tokens; the engine's max_model_len is {max_model_len}, and one "
             "token must be left to write"
         )
+
+
+def _gpu_arguments(gpu_memory_utilization: float, tensor_parallel: int) -> dict[str, Any]:
+    arguments: dict[str, Any] = {"gpu_memory_utilization": gpu_memory_utilization, "enable_sleep_mode": True}
+    if tensor_parallel == 1:
+        # Else every rank of a node would build its engine on the first GPU.
+        arguments["device_ids"] = [torch.cuda.current_device()]
+    return arguments
 
 
 def _cpu_arguments(model_path: str, max_model_len: int | None, kv_cache_gib: float | None) -> dict[str, Any]:

@@ -51,6 +51,42 @@ def incompatible(error: BaseException) -> str:
     )
 
 
+class SharedProcessGroup:
+    """Which engines of this process live in a default process group that vLLM itself made.
+
+    An engine that shuts down destroys torch's default group. That is right for a group vLLM made, once its last engine
+    goes; it would be the trainer's end where DeepSpeed made the group.
+    """
+
+    def __init__(self) -> None:
+        self._users: set[int] = set()
+
+    def join(self, engine: object) -> None:
+        """Before ``engine`` starts vLLM."""
+        if self._users or not torch.distributed.is_initialized():
+            self._users.add(id(engine))
+
+    @contextmanager
+    def leaving(self, engine: object) -> Iterator[None]:
+        """While ``engine`` shuts vLLM down: torch's groups stay, unless vLLM made them and ``engine`` is their last."""
+        was_user = id(engine) in self._users
+        self._users.discard(id(engine))
+        if was_user and not self._users:
+            yield
+            return
+        from vllm.v1.engine import core
+
+        clean_up = core.cleanup_dist_env_and_memory
+        core.cleanup_dist_env_and_memory = lambda *args, **kwargs: None
+        try:
+            yield
+        finally:
+            core.cleanup_dist_env_and_memory = clean_up
+
+
+PROCESS_GROUP = SharedProcessGroup()
+
+
 def _version(*names: str) -> str | None:
     for name in names:
         try:
