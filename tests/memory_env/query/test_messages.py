@@ -2,6 +2,7 @@
 
 from memory_env.query.budgets import QueryBudgets
 from memory_env.query.pipeline import QueryPipeline
+from memory_env.query.system1 import TermSufficiency
 from tests.memory_env.query.memories import CLUB, evidence_of, memory, message, record
 
 PLAIN = {"expand_rounds": 0}
@@ -83,6 +84,12 @@ def test_ask_searches_once_more_for_what_is_missing_and_only_when_it_is():
 def test_enough_evidence_is_not_asked_about():
     same = [m.content for m in evidence_of("What about chess?", CLUB, QueryPipeline(QueryBudgets(ask=True))).messages]
     assert same == [m.content for m in evidence_of("What about chess?", CLUB).messages]
+
+
+def test_half_of_the_terms_is_enough_and_less_is_not():
+    messages = [message(0, "Bob", "chess and olives")]
+    assert TermSufficiency().ask("chess, olives, ferries, geckos?", messages) == ""
+    assert TermSufficiency().ask("chess, ferries, geckos?", messages) == "ferry gecko"
 
 
 def test_full_context_is_every_message_in_order():

@@ -2,7 +2,9 @@
 
 import pytest
 
+from memory_env.query.budgets import UNLIMITED
 from memory_env.query.offline import OfflineAnswerer
+from memory_env.query.pipeline import QueryPipeline
 from memory_env.query.protocol import blind
 from tests.memory_env.query.memories import CLUB, asked, evidence_of, memory, message, record
 
@@ -74,6 +76,9 @@ def test_two_current_records_that_fit_alike_are_both_stated_and_no_third():
     """A Writer that adds instead of updating leaves memory undecided; the reader can't decide for it."""
     state = memory(*(record(i, "Bob", f"Bob lives in {place}") for i, place in enumerate(("Oslo", "Lima", "Rome"))))
     assert answer("Where does Bob live?", state).text.count("\n") == 1
+    everything = evidence_of("Where does Bob live?", state, QueryPipeline(UNLIMITED))
+    assert len(everything.rows[0].chains) == 3
+    assert OfflineAnswerer().answer(asked("Where does Bob live?"), everything).text.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -84,6 +89,7 @@ def test_two_current_records_that_fit_alike_are_both_stated_and_no_third():
         ("Who said that Carol is good at chess?", {"A": "Alice", "B": "Bob", "C": "Carol"}, "B"),
         ("What is Bob's view of the pool?", ["Bob supports the pool plan", "Bob opposes the pool plan"], "B"),
         ("What is Zoe's favourite snack?", {"A": "olives", "B": "figs"}, ""),
+        ("What is Alice's favourite snack?", {"A": "figs", "B": "favourite"}, ""),  # both stand in the record
     ],
 )
 def test_the_option_that_evidence_supports_is_chosen_and_none_is_guessed(question, options, option):
