@@ -33,7 +33,7 @@ def arguments(argv: list[str]):
     options.add_argument("--engine", choices=("hf", "vllm"), default="hf", help="of the rollouts (hf)")
     options.add_argument("--sft-config", default="configs/tiny-sft.yaml", help="(%(default)s)")
     options.add_argument("--grpo-config", default="configs/demo.yaml", help="(%(default)s)")
-    options.add_argument("--evaluate-config", default="configs/evaluate.yaml", help="(%(default)s)")
+    options.add_argument("--evaluate-config", default="configs/demo.yaml", help="(%(default)s)")
     options.add_argument("--steps", type=int, help="GRPO rounds (the configuration's)")
     options.add_argument("--output_dir", required=True, help="where everything goes")
     chosen = options.parse_args(argv)
