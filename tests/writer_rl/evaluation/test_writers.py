@@ -124,3 +124,13 @@ def test_a_model_behind_an_endpoint_writes_with_the_memory_it_has_so_far(monkeyp
     assert "MARKER" not in json.dumps(script.requests[1]) and "MARKER" in json.dumps(script.requests[2])
     assert [record.content for record in replay(network, completions).state.heads()] == ["MARKER"]
     assert client.ledger.stages()["write"].calls == len(completions)
+
+
+def test_a_runs_checkpoint_is_read_with_the_prompt_of_the_run(tmp_path):
+    folder = tmp_path / "run" / "checkpoints" / "000005" / "model"
+    folder.mkdir(parents=True)
+    assert prompt_path(CONFIG, folder).name == "writer.jinja"
+    (tmp_path / "run" / "config.yaml").write_text(f"data: {{prompt: {tmp_path / 'own.txt'}}}\n")
+    assert prompt_path(CONFIG, folder) == tmp_path / "own.txt"
+    (folder / "prompt.jinja").write_text("x")
+    assert prompt_path(CONFIG, folder) == folder / "prompt.jinja"
