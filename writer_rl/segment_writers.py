@@ -92,7 +92,7 @@ class EndpointWriter:
 def open_segment_writer(source: str, config: EvaluationConfig | None = None, base_url: str | None = None) -> SegmentWriter:
     """The Writer that `source` names: "none", "endpoint:MODEL", or a folder. DataError for a folder without a model.
 
-    Without a `config`, an exported Writer is run with the prompt file it carries.
+    Without a `config` see `own_config`.
     """
     if source == NOBODY:
         return Nobody()
@@ -106,13 +106,12 @@ def open_segment_writer(source: str, config: EvaluationConfig | None = None, bas
 
 
 def own_config(source: str) -> EvaluationConfig:
-    """How to run a Writer that nobody configured: the prompt file in its folder, and a quarter of its context for the output."""
+    """How to run a Writer that nobody configured: with the prompt it was trained with (`prompt_path`), and room for the prompt in
+    its context: at most a quarter for the output."""
     config = EvaluationConfig()
     if source == NOBODY or source.startswith(ENDPOINT):
         return config
     folder = checkpoint_folder(source)
-    prompts = sorted(folder.glob("prompt.*"))
-    data = config.data.model_copy(update={"prompt": str(prompts[0])}) if prompts else config.data
     context = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("max_position_embeddings", 32768)
     most = max(1, min(config.rollout.max_new_tokens, int(context) // 4))
-    return config.model_copy(update={"data": data, "rollout": config.rollout.model_copy(update={"max_new_tokens": most})})
+    return config.model_copy(update={"rollout": config.rollout.model_copy(update={"max_new_tokens": most})})
