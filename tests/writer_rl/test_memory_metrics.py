@@ -70,6 +70,15 @@ def test_an_update_counts_when_its_old_and_new_both_match(written, expected):
     assert update_hits(written, chain("lives in Oslo", "lives in Lima")) == expected
 
 
+def test_one_update_serves_one_update_of_the_reference():
+    twice = memory(
+        *(record(i, "Bob", "lives in Oslo", new=i + 10) for i in range(2)),
+        *(record(i + 10, "Bob", "lives in Lima", old=i) for i in range(2)),
+    )
+    assert update_hits(chain("lives in Oslo", "lives in Lima"), twice) == [True, False]
+    assert update_hits(twice, twice) == [True, True]
+
+
 def test_attribution_is_judged_given_the_content():
     reference = memory(record(0, "Carol", "good at chess", source="Bob", layer="per_speaker_profile"))
     right = memory(record(5, "Carol", "Good at chess", source="Bob", layer="per_speaker_profile"))

@@ -232,7 +232,7 @@ def test_a_file_that_is_no_cache_is_named(tmp_path):
 
 def test_requests_in_flight_are_bounded_and_equal_ones_are_one(tmp_path):
     def slow(handler, request):
-        time.sleep(0.05)
+        time.sleep(0.4)
         ok(RIGHT)(handler, request)
 
     script = Script(slow)
