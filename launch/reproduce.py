@@ -46,8 +46,11 @@ def arguments(argv: list[str]):
     return chosen
 
 
-def stage(name: str, output: Path, command: list[str]) -> float:
-    """Run one script to its end, unless it is done; its wall time in seconds, all its tries together."""
+def stage(name: str, output: Path, command: list[str], quiet: bool = False) -> float:
+    """Run one script to its end, unless it is done; its wall time in seconds, all its tries together.
+
+    quiet: without its stdout (progress and errors are on stderr).
+    """
     marker = output / "stages" / f"{name.replace(', ', '-').replace(' ', '')}.json"
     before = json.loads(marker.read_text()) if marker.is_file() else {"seconds": 0.0, "done": False, "command": command}
     if before["command"] != command:
@@ -57,7 +60,8 @@ def stage(name: str, output: Path, command: list[str]) -> float:
         return before["seconds"]
     print(f"== {name}: python {shlex.join(command)}", flush=True)
     began = time.monotonic()
-    code = _wait(subprocess.Popen([sys.executable, *command], cwd=ROOT, stdin=subprocess.DEVNULL))
+    stdout = subprocess.DEVNULL if quiet else None
+    code = _wait(subprocess.Popen([sys.executable, *command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=stdout))
     seconds = before["seconds"] + time.monotonic() - began
     write_text(marker, json.dumps({"seconds": seconds, "done": code == 0, "command": command}))
     if code in (130, -signal.SIGINT):
@@ -127,7 +131,7 @@ def main(argv: list[str]) -> None:
     for name, folders in checkpoints.items():
         command += ["--writer", f"{name}={','.join(folders)}"]
     command += ["--writer", "teacher", "--writer", "none"]
-    times["evaluation"] = stage("evaluation", output, command)
+    times["evaluation"] = stage("evaluation", output, command, quiet=True)
     finish(output, chosen.seeds, times)
 
 
@@ -143,7 +147,10 @@ def finish(output: Path, seeds: list[int], times: dict[str, float]) -> None:
 
     path = output / "evaluation" / "evaluation.json"
     evaluation = json.loads(path.read_text())
-    print(f"\n{report.writer_table(evaluation)}\n")
+    memory = output / "evaluation" / "memory.json"
+    print(f"\n{report.writer_table(evaluation)}\n\n{report.category_table(evaluation)}\n")
+    if memory.is_file():
+        print(f"{report.memory_table(json.loads(memory.read_text()))}\n")
     print("\n".join(seed_lines(evaluation, seeds)))
     for seed in seeds:
         grpo = output / f"seed{seed}" / "grpo"
