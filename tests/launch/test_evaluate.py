@@ -225,3 +225,10 @@ def test_real_conversations_run_end_to_end(run, shared_data, tmp_path, capsys):
     row = json.loads((tmp_path / "locomo" / "evaluation.json").read_text())["rows"][0]
     assert set(row["by_category"]) == {"multi-hop", "temporal", "open-domain", "single-hop", "adversarial"}
     assert row["by_category"]["single-hop"]["accuracy_mean"] > 0
+
+
+def test_a_wrong_path_of_the_last_writer_shows_before_the_first_writes(run, chats, tmp_path, capsys):
+    arguments = ("--config", chats, "--writer", "teacher", "--writer", "RL=no/such/folder", "--output", tmp_path / "e", *QUIET)
+    code, _, err = run(*arguments, capsys=capsys)
+    assert code == 2 and "no model there" in err
+    assert not (tmp_path / "e" / "memories.jsonl").exists()

@@ -29,7 +29,7 @@ from writer_rl.evaluation.plot import plot_grid
 from writer_rl.evaluation.scores import Result, summary
 from writer_rl.evaluation.setup import CACHE_FILE, Setup, budgets_of, dense_available, networks_of, open_setup
 from writer_rl.evaluation.variants import MAIN, Variant, ablations, baselines, grid, main_variant
-from writer_rl.evaluation.writers import NOBODY, WriterSpec, open_writer
+from writer_rl.evaluation.writers import NOBODY, Writer, WriterSpec, open_writer
 from writer_rl.memory_metrics import memory_metrics
 
 FROZEN_FILE = "frozen.json"
@@ -79,7 +79,9 @@ def evaluate(config: EvaluationConfig, plan: Plan, output: Path) -> Outcome:
     run = _Run(config, setup, networks, output)
     outcome, total = Outcome(), sum(len(network.questions) for network in networks)
 
-    memories = {spec.name: run.memories(spec) for spec in plan.writers}
+    # All are opened before the first writes: a wrong path of the last one should not show up after hours.
+    writers = {spec.name: [open_writer(source, config, setup.client) for source in spec.sources] for spec in plan.writers}
+    memories = {name: run.memories(name, seeds) for name, seeds in writers.items()}
     rows = [{"writer": name, **summary(run.results(main, name, memories[name]))} for name in names]
     document = report.evaluation_document(total, frozen, rows)
     outcome.documents["evaluation.json"] = document
@@ -115,12 +117,11 @@ class _Run:
         backend = setup.backend
         self._examiner = Examiner(backend.answerer, backend.judge, backend.concurrency, config.evaluation.max_failure_rate)
 
-    def memories(self, spec: WriterSpec) -> list[list[Memory]]:
+    def memories(self, name: str, writers: Sequence[Writer]) -> list[list[Memory]]:
         """The memories of each seed, in the networks' order; what is on file is replayed instead of written again."""
-        return [self._seed_memories(spec.name, seed, source) for seed, source in enumerate(spec.sources)]
+        return [self._seed_memories(name, seed, writer) for seed, writer in enumerate(writers)]
 
-    def _seed_memories(self, name: str, seed: int, source: str) -> list[Memory]:
-        writer = open_writer(source, self._config, self._setup.client)
+    def _seed_memories(self, name: str, seed: int, writer: Writer) -> list[Memory]:
         identity = writer.identity
         written = {
             network.network_id: found
