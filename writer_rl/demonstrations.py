@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_env import DataError, MemoryState, Network
-from memory_env.corpus import BiasRates, generate_sft
+from memory_env.corpus import BiasRates, Conversation, generate, generate_sft
+from memory_env.corpus.sets import SFT_SEEDS
+from memory_env.corpus.shapes import Shape
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.batching import length
 from writer_rl.tokenizer import completion_text
@@ -118,8 +120,8 @@ def copy_pool(tokenizer: Any, vocabulary: int, size: int, seed: str) -> Pool:
     usable = sorted(set(range(vocabulary)) - set(tokenizer.all_special_ids))
 
     def demonstration(dice: random.Random) -> Demonstration:
-        string = dice.sample(usable, COPY_LENGTH)
-        start = dice.randrange(COPY_LENGTH - COPIED)
+        string = dice.sample(usable, min(COPY_LENGTH, len(usable)))
+        start = dice.randrange(len(string) - COPIED)
         return Demonstration((*string, separator, string[start]), tuple(string[start + 1 : start + 1 + COPIED]))
 
     def pool(number: int) -> Batches:
@@ -133,10 +135,12 @@ def copy_pool(tokenizer: Any, vocabulary: int, size: int, seed: str) -> Pool:
 class CorpusTaste:
     """Which conversations of the embedded corpus a stage shows, and by which teacher.
 
-    level: 0, 1 or 2. easier: the share of conversations from lower levels. bias: None for the complete teacher.
+    level: 0, 1 or 2, of the given shape. easier: the share of conversations from lower levels, in their own shapes. bias: None for
+    the complete teacher.
     """
 
     level: int
+    shape: Shape
     easier: float = 0.0
     bias: BiasRates | None = None
 
@@ -152,7 +156,10 @@ def corpus_pool(taste: CorpusTaste, prompt: WriterPrompt, max_new_tokens: int, s
         for i in range(conversations):
             level = dice.randrange(taste.level) if taste.level and dice.random() < taste.easier else taste.level
             name = (first + number * conversations + i) % 10_000_000
-            conversation = generate_sft(name, level)
+            if level == taste.level:
+                conversation = Conversation(*generate(SFT_SEEDS[level][0] + name, taste.shape))
+            else:
+                conversation = generate_sft(name, level)
             taught = conversation.taught if taste.bias is None else conversation.biased(name, taste.bias)
             samples += demonstrate(conversation.network, taught.actions, taught.states, prompt, max_new_tokens)
         return [batch for batch in batches_of(samples, size, dice) if len(batch) == size]

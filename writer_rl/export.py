@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 import yaml
+from safetensors import SafetensorError
 
 from rollout.completion import stop_token_ids
-from writer_rl.checkpoint import CheckpointError, find_checkpoint
+from writer_rl.checkpoint import CheckpointError, find_checkpoint, read_state
 from writer_rl.config import resolve
 from writer_rl.engines import DEFAULT_PROMPT
 
@@ -48,6 +49,7 @@ def find_source(checkpoint: Path) -> Source:
         parent = checkpoint.resolve().parent
         return Source(checkpoint, parent if (parent / "config.yaml").is_file() else None)
     found = find_checkpoint(checkpoint)
+    read_state(found)  # complete, and of a format that this version knows
     if not any((found / "model" / name).is_file() for name in WEIGHT_FILES):
         raise CheckpointError(f"{found}: holds no model/ with safetensors; it is incomplete, name another checkpoint")
     run = found.resolve().parent.parent
@@ -127,7 +129,7 @@ def _load(folder: Path, dtype: str | None) -> tuple[Any, Any]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype] if dtype else "auto")
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise ExportError(f"{folder}: can't be loaded: {first}") from None
     stops = sorted(stop_token_ids(tokenizer, model.config, model.generation_config))

@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from memory_env import DataError
 from memory_env.corpus import BiasRates
+from memory_env.corpus.sets import sft_shape
+from memory_env.corpus.shapes import Shape
 from writer_rl.backend import Backend, StepOutcome
 from writer_rl.batching import collate, length, micro_batches
 from writer_rl.checkpoint import Checkpoints, save_hf, whole_weights
@@ -110,7 +112,7 @@ class SFTRun:
     def __init__(self, config: SFTConfig, world: World, stop: StopSignals) -> None:
         self.config, self.world, self.stop = config, world, stop
         self.directory = RunDirectory.open(config)
-        checkpoint = world.broadcast(self.directory.claim(config) if world.is_main else None)
+        checkpoint = world.from_main(lambda: self.directory.claim(config))
         self._build()
         self.step, self.skipped, self.best, progress, wandb_id = 0, 0, None, None, None
         if checkpoint is not None:
@@ -125,7 +127,7 @@ class SFTRun:
         self.saved_step = self.step if checkpoint is not None else -1
         self.tracker = Tracker(config, self.directory.path, self.planned, self.step, world.is_main, wandb_id)
         self.wandb_id = world.broadcast(self.tracker.wandb_id)
-        self.keys = next((set(record) for record in reversed(self.directory.read_metrics())), None)
+        self.keys: set[str] | None = None
         self.window: list[StepFigures] = []
         self.window_started = time.perf_counter()
         if checkpoint is not None:
@@ -201,7 +203,7 @@ class SFTRun:
             return copy_pool(self.tokenizer, self.vocabulary, stage.batch, f"{seed}/{number}")
         if stage.level is None:
             return network_pool(self.samples, stage.batch, f"{seed}/{number}")
-        taste = CorpusTaste(stage.level, stage.easier, _bias(stage))
+        taste = CorpusTaste(stage.level, _shape(stage), stage.easier, _bias(stage))
         return corpus_pool(taste, self.prompt, limit, stage.batch, seed, number)
 
     def _step(self, stage: CurriculumStage, stream: Stream) -> None:
@@ -314,6 +316,7 @@ def planned_stages(config: SFTConfig, samples: int) -> list[CurriculumStage]:
     planned = []
     for stage in stages:
         _bias(stage)
+        _shape(stage)
         steps = stage.max_steps or trainer.epochs * math.ceil(samples / stage.batch)
         planned.append(stage.model_copy(update={"max_steps": steps}))
     return planned
@@ -350,3 +353,12 @@ def _bias(stage: CurriculumStage) -> BiasRates | None:
         return BiasRates(**stage.bias)
     except TypeError as error:
         raise ConfigError(f"trainer.curriculum: stage {stage.name!r}: bias: {str(error).split('() ')[-1]}") from None
+
+
+def _shape(stage: CurriculumStage) -> Shape | None:
+    if stage.level is None:
+        return None
+    try:
+        return replace(sft_shape(stage.level), **stage.shape)
+    except TypeError as error:
+        raise ConfigError(f"trainer.curriculum: stage {stage.name!r}: shape: {str(error).split('() ')[-1]}") from None
