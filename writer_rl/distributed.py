@@ -7,7 +7,7 @@ float64 on the CPU (gloo); gradients are DeepSpeed's affair.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -65,6 +65,19 @@ class World:
         box = [value]
         dist.broadcast_object_list(box, src=0)
         return box[0]
+
+    def from_main(self, call: Callable[[], Any]) -> Any:
+        """What `call` gives on rank 0, on every rank; a ValueError that it raises there is raised on every rank."""
+        outcome: Any = None
+        if self.is_main:
+            try:
+                outcome = call()
+            except ValueError as error:
+                outcome = error
+        outcome = self.broadcast(outcome)
+        if isinstance(outcome, ValueError):
+            raise outcome
+        return outcome
 
     def barrier(self) -> None:
         """Wait for every rank."""

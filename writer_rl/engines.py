@@ -86,12 +86,15 @@ class JournaledEngine:
     position, policy version and round. Calls found in the journal are answered from it, so nothing is sampled twice; a call is
     stored whole or not at all, so that batches keep their composition.
 
+    identity: what else decides a completion (the run's settings); calls that were stored under another are not used.
+
     Example: ``engine = JournaledEngine(engine, run / "rollout-00000.jsonl"); ...; engine.forget()`` once the round is saved.
     """
 
-    def __init__(self, engine: Engine, path: Path) -> None:
+    def __init__(self, engine: Engine, path: Path, identity: str = "") -> None:
         self.engine = engine
         self.path = path
+        self.identity = identity
         self._known = dict(_read_journal(path))
 
     def __getattr__(self, name: str) -> Any:
@@ -99,7 +102,7 @@ class JournaledEngine:
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
         """See `rollout.engine.Engine.generate`."""
-        key = _digest(requests)
+        key = _digest(self.identity, requests)
         if key not in self._known:
             self._known[key] = self.engine.generate(requests)
             with self.path.open("a", encoding="utf-8") as stream:
@@ -113,8 +116,8 @@ class JournaledEngine:
         self.path.unlink(missing_ok=True)
 
 
-def _digest(requests: Sequence[GenerationRequest]) -> str:
-    digest = hashlib.sha256()
+def _digest(identity: str, requests: Sequence[GenerationRequest]) -> str:
+    digest = hashlib.sha256(identity.encode())
     for request in requests:
         digest.update(repr((request.prompt_ids, request.seed, request.sampling)).encode())
     return digest.hexdigest()

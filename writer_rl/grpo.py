@@ -5,6 +5,7 @@ Every rank runs this same code. What a decision depends on is gathered first, so
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -32,7 +33,7 @@ from writer_rl.plots import draw_reward_curves
 from writer_rl.policy import load_policy, load_reference, load_tokenizer, model_source
 from writer_rl.questions import Questions
 from writer_rl.run_state import RunState
-from writer_rl.runs import RunDirectory
+from writer_rl.runs import RunDirectory, deciding_settings
 from writer_rl.samples import balanced_shares
 from writer_rl.schedule import NetworkOrder, lr_factor
 from writer_rl.stop import StopRequested, StopSignals
@@ -73,7 +74,7 @@ class GRPORun:
         self.data = {t.network.network_id: t for t in load_training(config.data)}
         self.order = NetworkOrder(tuple(self.data), config.rollout.networks_per_round, config.seed)
         self.directory = RunDirectory.open(config)
-        checkpoint = world.broadcast(self.directory.claim(config) if world.is_main else None)
+        checkpoint = world.from_main(lambda: self.directory.claim(config))
         self._build()
         self.state = RunState(reference=config.model.reference or config.model.path)
         if checkpoint is not None:
@@ -89,7 +90,7 @@ class GRPORun:
             config, self.directory.path, config.trainer.steps, self.state.round, world.is_main, self.state.wandb_id
         )
         self.state.wandb_id = world.broadcast(self.tracker.wandb_id)
-        self.keys = next((set(record) for record in reversed(self.directory.read_metrics())), None)
+        self.keys: set[str] | None = None
         self.checkpoint_seconds = 0.0
         self.collector = GroupCollector(
             config,
@@ -120,7 +121,8 @@ class GRPORun:
         self.backend = Backend(policy, trainer, world, dtype=config.model.dtype)
         self.checkpoints = Checkpoints(self.directory.checkpoints, world, trainer.keep_checkpoints)
         engine = build_engine(config, self.backend, self.tokenizer, model_source(config.model.path), spare)
-        self.engine = JournaledEngine(engine, self.directory.path / f".rollout-{world.rank:05d}.jsonl")
+        journal = self.directory.path / f".rollout-{world.rank:05d}.jsonl"
+        self.engine = JournaledEngine(engine, journal, identity=json.dumps(deciding_settings(config)))
         cache = "responses.sqlite" if world.is_main else f"responses-{world.rank:05d}.sqlite"
         self.questions = Questions(config.reward.qa, self.directory.path / cache) if config.reward.qa.enabled else None
         self.probe = Probe.of([self._first_prompt()])

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from memory_env.atomic import write_text
-from writer_rl.config import SharedConfig, resolve, to_yaml
+from writer_rl.config import SharedConfig, config_keys, resolve, to_yaml
 
 FREE_KEYS = (
     "output_dir",
@@ -111,12 +111,12 @@ class RunDirectory:
         file = self.path / "config.yaml"
         if not file.is_file():
             return
-        before = _flat(yaml.safe_load(file.read_text(encoding="utf-8")))
-        for key, now in _flat(config.model_dump(mode="json")).items():
-            free = any(key == name or key.startswith(f"{name}.") for name in FREE_KEYS)
-            if not free and key in before and before[key] != now:
+        before = yaml.safe_load(file.read_text(encoding="utf-8"))
+        for key, now in deciding_settings(config).items():
+            then = _look_up(before, key)
+            if then not in (now, _ABSENT):
                 raise RunError(
-                    f"output_dir {self.path}: the run there has {key} {before[key]}, not {now}: keep it, name another "
+                    f"output_dir {self.path}: the run there has {key} {then}, not {now}: keep it, name another "
                     "directory, or go on from one of its checkpoints with --trainer.resume PATH"
                 )
 
@@ -158,11 +158,25 @@ class RunDirectory:
         return self.trajectories / f"round-{number:06d}.jsonl"
 
 
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict) and key != "weights":
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
+def deciding_settings(config: SharedConfig) -> dict[str, Any]:
+    """The settings that decide what a run computes, by dotted key: all but FREE_KEYS.
+
+    Example: has "trainer.lr" and "seed", but neither "output_dir" nor "tracking.wandb".
+    """
+    tree = config.model_dump(mode="json")
+    return {
+        key: _look_up(tree, key)
+        for key, _, _ in config_keys(type(config))
+        if not any(key == name or key.startswith(f"{name}.") for name in FREE_KEYS)
+    }
+
+
+_ABSENT = object()  # a setting that an older version of the program did not have
+
+
+def _look_up(tree: Any, key: str) -> Any:
+    for part in key.split("."):
+        if not isinstance(tree, dict) or part not in tree:
+            return _ABSENT
+        tree = tree[part]
+    return tree

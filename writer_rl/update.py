@@ -86,7 +86,10 @@ def update_policy(
     count, tokens = (int(n) for n in world.sum([len(samples), sum(map(length, samples))]))
     if not count:
         return UpdateReport(0, 0, (), "empty", seconds=time.perf_counter() - started)
-    batches = _prepare(samples, settings.micro_batch_tokens, int(world.max([_groups(samples, settings)])[0]), backend.device)
+    groups = [[samples[i] for i in group] for group in micro_batches(samples, settings.micro_batch_tokens)]
+    # A rank with fewer micro-batches fills up with zero work: all ranks run equally many passes.
+    groups += [[ZERO_WORK]] * (int(world.max([len(groups)])[0]) - len(groups))
+    batches = [_prepare(group, backend.device) for group in groups]
     with torch.no_grad():
         for micro in batches:
             micro.ref = micro.batch.per_sample(reference(micro.batch)[0])
@@ -109,21 +112,11 @@ def update_policy(
     return UpdateReport(count, tokens, tuple(epochs), skipped, entropy, time.perf_counter() - started, sampler, trainer)
 
 
-def _groups(samples: Sequence[Sample], settings: GRPOTrainer) -> int:
-    return len(micro_batches(samples, settings.micro_batch_tokens))
-
-
-def _prepare(samples: Sequence[Sample], budget: int, count: int, device: torch.device) -> list[_MicroBatch]:
-    """This rank's micro-batches, filled up to `count` with zero work: every rank runs equally many passes."""
-    groups = [[samples[i] for i in group] for group in micro_batches(samples, budget)]
-    groups += [[ZERO_WORK]] * (count - len(groups))
-    prepared = []
-    for group in groups:
-        batch = collate(group)
-        sampler = batch.per_sample(torch.tensor([value for sample in group for value in sample.sampler_logprobs]))
-        advantages = torch.tensor([sample.advantage for sample in group])
-        prepared.append(_MicroBatch(batch.to(device), advantages.to(device), sampler.to(device)))
-    return prepared
+def _prepare(group: Sequence[Sample], device: torch.device) -> _MicroBatch:
+    batch = collate(group)
+    sampler = batch.per_sample(torch.tensor([value for sample in group for value in sample.sampler_logprobs]))
+    advantages = torch.tensor([sample.advantage for sample in group])
+    return _MicroBatch(batch.to(device), advantages.to(device), sampler.to(device))
 
 
 def _accumulate(

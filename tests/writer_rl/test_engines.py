@@ -41,6 +41,14 @@ def test_a_torn_line_is_sampled_again(tmp_path):
     assert again.engine.calls == [1]
 
 
+def test_calls_of_other_settings_are_not_used(tmp_path):
+    path = tmp_path / "rollout.jsonl"
+    JournaledEngine(CountingEngine(), path, identity="temperature 0.8").generate(requests(1))
+    other = JournaledEngine(CountingEngine(), path, identity="another model")
+    other.generate(requests(1))
+    assert other.engine.calls == [1]
+
+
 def test_forgetting(tmp_path):
     engine = JournaledEngine(CountingEngine(), tmp_path / "rollout.jsonl")
     engine.generate(requests(1))
