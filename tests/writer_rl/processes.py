@@ -75,9 +75,9 @@ def _arm(signum: int, point: str, count: int) -> None:
     """Send this process the signal when it passes the point for the count-th time."""
     from writer_rl import checkpoint
     from writer_rl.backend import Backend
-    from writer_rl.grpo import GRPORun
+    from writer_rl.collector import GroupCollector
 
-    owner, name = {"rollout": (GRPORun, "_on_position"), "epoch": (Backend, "step"), "save": (checkpoint, "_sync_tree")}[point]
+    owner, name = {"rollout": (GroupCollector, "_on_position"), "epoch": (Backend, "step"), "save": (checkpoint, "_sync_tree")}[point]
     original = getattr(owner, name)
     passed = 0
 
