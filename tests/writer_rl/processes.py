@@ -77,7 +77,9 @@ def _arm(signum: int, point: str, count: int) -> None:
     from writer_rl.backend import Backend
     from writer_rl.collector import GroupCollector
 
-    owner, name = {"rollout": (GroupCollector, "_on_position"), "epoch": (Backend, "step"), "save": (checkpoint, "_sync_tree")}[point]
+    owner, name = {"rollout": (GroupCollector, "_on_position"), "epoch": (Backend, "step"), "save": (checkpoint, "_sync_tree")}[
+        point
+    ]
     original = getattr(owner, name)
     passed = 0
 
