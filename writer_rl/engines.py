@@ -61,6 +61,8 @@ def spare_model(policy: Any, config: SharedConfig, stage: int) -> Any:
 
 def build_prompt(data: DataSection, tokenizer: Any, context: int, max_new_tokens: int) -> WriterPrompt:
     """The Writer's prompt within a context of so many tokens, room for the completion left."""
+    if context <= max_new_tokens:
+        raise ConfigError(f"rollout.max_new_tokens: {max_new_tokens} leaves no room for a prompt in a context of {context}")
     template = PromptTemplate.load(resolve(data.prompt) if data.prompt else DEFAULT_PROMPT)
     limits = ObservationLimits(heads_per_owner=data.heads_per_owner, max_chars=data.max_chars)
     return WriterPrompt(tokenizer, template, context - max_new_tokens, limits)

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 
-from writer_rl.config import TrainerSection
+from writer_rl.config import ConfigError, TrainerSection
 
 
 class NetworkOrder:
@@ -19,7 +19,7 @@ class NetworkOrder:
 
     def __init__(self, names: Sequence[str], per_round: int, seed: int) -> None:
         if per_round > len(names):
-            raise ValueError(f"rollout.networks_per_round: {per_round} is more than the {len(names)} training networks")
+            raise ConfigError(f"rollout.networks_per_round: {per_round} is more than the {len(names)} training networks")
         self._names = tuple(names)
         self._per_round = per_round
         self._seed = seed

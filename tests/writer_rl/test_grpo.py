@@ -115,7 +115,8 @@ def test_a_signal_saves_stops_and_the_same_command_goes_on(folder, whole, name, 
 def test_a_signal_saves_even_when_checkpoints_are_rare(folder, whole):
     run = folder / "rare"
     arguments = [folder / "config.yaml", "--output_dir", str(run), "--trainer.checkpoint_every", "100"]
-    assert train(*arguments, event="SIGTERM rollout 5") == [143]
+    # Rounds 1 and 2 have five positions together.
+    assert train(*arguments, event="SIGTERM rollout 6") == [143]
     assert (run / "checkpoints" / "latest").read_text() == "000002\n"
     assert train(*arguments) == [0]
     assert_same_run(run, whole)
@@ -195,6 +196,7 @@ def test_dry_run_shows_configuration_and_plan_without_torch(folder):
         (["--config", "nowhere.yaml"], ["nowhere.yaml"]),
         (["--data.train", "/nowhere"], ["/nowhere"]),
         (["--rollout.networks_per_round", "3"], ["networks_per_round"]),
+        (["--rollout.max_new_tokens", "512"], ["rollout.max_new_tokens", "512"]),
         (["--reward.weights", "{mem: 1, nope: 2}"], ["reward.weights", "nope"]),
     ],
 )
