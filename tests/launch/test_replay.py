@@ -88,7 +88,14 @@ def test_prompts_show_what_the_writer_saw_before_it_wrote(files, capsys, tmp_pat
 
 
 def test_a_reference_is_printed_after_every_position(files, capsys, tmp_path):
-    entry = {"entry_id": "r0", "content": "Alice likes tea", "owner": "Alice", "source": "Alice", "layer": "per_speaker_core", "turn_created": 1}
+    entry = {
+        "entry_id": "r0",
+        "content": "Alice likes tea",
+        "owner": "Alice",
+        "source": "Alice",
+        "layer": "per_speaker_core",
+        "turn_created": 1,
+    }
     teacher = {"network_id": "n1", "final_state": {"entries": [entry], "update_edges": []}}
     (tmp_path / "teacher.json").write_text(json.dumps(teacher))
     lines = replay(capsys, [*files(completion(NOOP), completion(NOOP)), "--reference", str(tmp_path / "teacher.json")])
@@ -160,8 +167,6 @@ def test_a_teachers_actions_replay_to_its_reference(capsys, tmp_path, shared_dat
         teacher = load_trajectory(path, load_network(path))
         completions = tmp_path / "c.jsonl"
         completions.write_text("\n".join(json.dumps(completion(*actions)) for actions in teacher.actions))
-        lines = replay(
-            capsys, ["--network", str(path), "--completions", str(completions), "--reference", str(path), "--strict"]
-        )
+        lines = replay(capsys, ["--network", str(path), "--completions", str(completions), "--reference", str(path), "--strict"])
         for line in lines:
             assert line["report"]["errors"] == [] and line["post_state"] == line["reference"]
