@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",
@@ -26,7 +26,9 @@ for _name, _value in OFFLINE.items():
     os.environ.setdefault(_name, _value)
 
 # A busy machine is slow, not wrong; and the same examples every time make a red test red for everyone.
-settings.register_profile("repository", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "repository", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repository"))
 
 ROOT = Path(__file__).resolve().parents[1]
