@@ -61,7 +61,9 @@ def _tokenizer(model: str) -> Any:
 
 
 def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
+    # os.read, not sys.stdin: a buffered reader's lock, held by this thread, makes an interpreter that ends abort.
+    while os.read(0, 4096):
+        pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 
