@@ -14,6 +14,7 @@ from rollout.completion import completion_text, stop_token_ids
 from rollout.decode import DecodeRow, decode_batch
 from rollout.engine import EngineStateError, Generation, GenerationRequest, PromptTooLong
 from rollout.kv_cache import decoding_attention
+from rollout.weights import unwrapped
 
 
 class HFEngine:
@@ -33,7 +34,7 @@ class HFEngine:
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, max_batch_tokens: int = 65_536, policy_version: int = 0) -> None:
-        module = model if hasattr(model, "generation_config") else getattr(model, "module", model)
+        module = unwrapped(model)
         if any(getattr(p, "ds_id", None) is not None for p in module.parameters()):
             raise ValueError(
                 "the HF engine can't sample a module that ZeRO-3 has sharded; give it its own copy of the model, use "

@@ -23,13 +23,20 @@ def named_weights(module: Any, group_bytes: int = GROUP_BYTES) -> Iterator[tuple
             group at a time, and released before the next. Gathering is collective: every rank has to drain the
             iterator.
     """
-    model = module if hasattr(module, "generation_config") else getattr(module, "module", module)
+    model = unwrapped(module)
     parameters = list(model.named_parameters(remove_duplicate=False))
     for group in _groups(parameters, group_bytes):
         with _gathered([parameter for _, parameter in group]):
             for name, parameter in group:
                 # The engine may still hold a shard's tensor when the group is released.
                 yield name, parameter.detach().clone() if hasattr(parameter, "ds_id") else parameter.detach()
+
+
+def unwrapped(module: Any) -> Any:
+    """The model inside wrappers that hold it as ``.module``; asked of the submodules, for wrappers forward attributes."""
+    while "module" in (children := dict(module.named_children())):
+        module = children["module"]
+    return module
 
 
 def _groups(parameters: list[tuple[str, torch.nn.Parameter]], group_bytes: int) -> Iterator[list[tuple[str, torch.nn.Parameter]]]:
