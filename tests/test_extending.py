@@ -110,3 +110,13 @@ def test_a_scripted_engine_writes_what_it_is_told(example, repository):
     prompt = WriterPrompt(tokenizer, PromptTemplate.load(repository / "configs/prompts/tiny_writer.jinja"), 100_000)
     written = write_memories([network], engine, prompt, 8)[network.network_id]
     assert all(made.report.noop == 1 and not made.report.errors for made in written.steps)
+
+
+def test_a_second_run_can_begin_in_the_same_process(tmp_path):
+    from tests.writer_rl.tiny_run import save_config
+    from writer_rl.config import load_config
+    from writer_rl.grpo import train
+
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        assert train(load_config("grpo", save_config(tmp_path / name, {"trainer.steps": 1}), [])) == 0

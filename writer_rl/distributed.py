@@ -7,6 +7,7 @@ float64 on the CPU (gloo); gradients are DeepSpeed's affair.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -123,6 +124,9 @@ def connect(threads: int | None = None) -> World:
 
 
 def disconnect() -> None:
-    """Leave the process group, so that the interpreter ends without a warning."""
+    """Leave the process group, so that the interpreter ends without a warning and another run can begin in this process."""
     if dist.is_initialized():
         dist.destroy_process_group()
+    groups = sys.modules.get("deepspeed.utils.groups")
+    if groups is not None:
+        groups._WORLD_GROUP = None  # DeepSpeed keeps its own clone of the world; the next run's engine would ask the dead one
