@@ -43,10 +43,10 @@ def skips(world, stage):
     broken.model.model.norm.weight.fill_(float("nan"))
     share = weighted(balanced_shares(ragged_samples(), world.size)[world.rank])
     found = {}
-    clean = build(world, stage)
+    clean = build(world, stage, lr=1e-4)
     healthy = update_policy(clean, near, share, settings)
     for name, on_rank_1 in (("kl", far), ("nan", broken)):
-        backend = build(world, stage)
+        backend = build(world, stage, lr=1e-4)
         before = parameters(backend)
         report = update_policy(backend, on_rank_1 if world.rank == 1 else near, share, settings)
         untouched = all(torch.equal(before[n], t) for n, t in parameters(backend).items())

@@ -1,5 +1,6 @@
 """Two ranks over gloo: the gradient of one, decisions taken together, interrupted runs that end the same."""
 
+import json
 import os
 import subprocess
 import sys
@@ -107,7 +108,11 @@ def test_two_ranks_see_what_one_sees(folder, whole, stage):
     assert train(folder / "config.yaml", "--output_dir", str(alone), *steps) == [0]
     assert train(folder / "config.yaml", "--output_dir", str(both), *steps, ranks=2) == [0, 0]
     name = "trajectories/round-000001.jsonl"
-    assert (alone / name).read_text() == (both / name).read_text()
+    written = [[json.loads(line) for line in (run / name).read_text().splitlines()] for run in (alone, both)]
+    for ours, theirs in zip(*written, strict=True):
+        # The last digits depend on how many rows share a batch.
+        assert ours.pop("logprobs") == pytest.approx(theirs.pop("logprobs"), abs=1e-5)
+        assert ours == theirs
     one, other = untimed(records(alone)[0]), untimed(records(both)[0])
     assert one.keys() == other.keys()
     for key in one:
