@@ -58,7 +58,7 @@ class Curriculum:
         return self.stages[self.progress.stage] if self.progress.stage < len(self.stages) else None
 
     def lr_factor(self) -> float:
-        """The factor of the learning rates at this step of the stage: `lr_factor`, falling to `lr_final_factor` if there is one."""
+        """The factor of the learning rates at this step: `lr_factor`, falling to `lr_final_factor` if there is one."""
         stage = self._current()
         if stage.lr_final_factor is None:
             return stage.lr_factor

@@ -135,8 +135,8 @@ def copy_pool(tokenizer: Any, vocabulary: int, size: int, seed: str) -> Pool:
 class CorpusTaste:
     """Which conversations of the embedded corpus a stage shows, and by which teacher.
 
-    level: 0, 1 or 2, of the given shape. easier: the share of conversations from lower levels, in their own shapes. bias: None for
-    the complete teacher.
+    level: 0, 1 or 2, of the given shape. easier: the share of conversations from lower levels, in their own shapes. bias: None
+    for the complete teacher.
     """
 
     level: int

@@ -59,8 +59,8 @@ def find_source(checkpoint: Path) -> Source:
 def export_checkpoint(checkpoint: Path, output: Path, dtype: str | None = None, prompt: Path | None = None) -> Path:
     """Write the Writer of `checkpoint` to the new folder `output`, whole or not at all; returns `output`.
 
-    dtype: float32, bfloat16 or float16; None keeps the checkpoint's. prompt: the prompt file it was trained with; None: the one that
-    the run's config.yaml names. Weights are the checkpoint's bit by bit where the dtype is kept, without a second copy of tied ones.
+    dtype: float32, bfloat16 or float16; None keeps the checkpoint's. prompt: the prompt file it was trained with; None: the one
+    that the run's config.yaml names. Weights are the checkpoint's bit by bit where the dtype is kept; tied ones are written once.
 
     Raises ExportError or CheckpointError for what the user can mend.
     """
@@ -115,15 +115,15 @@ def model_card(name: str, model: Any, settings: Mapping[str, Any], evaluation: M
         '(ADD, UPDATE, NOOP) that bring the memory up to date, as JSON `{"actions": [...]}`.\n\n'
         f"| | |\n| --- | --- |\n{rows}\n\n"
         f"## Evaluation\n\n{_results(evaluation)}\n\n"
-        f"## Use\n\nThe prompt it was trained with is `{PROMPT_NAME}{suffix}`; render it with the segment and memory, put it through "
-        "the tokenizer's chat template, and generate greedily until a stop token:\n\n"
+        f"## Use\n\nThe prompt it was trained with is `{PROMPT_NAME}{suffix}`; render it with the segment and memory, put it "
+        "through the tokenizer's chat template, and generate greedily until a stop token:\n\n"
         "```python\nfrom transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
         'tokenizer = AutoTokenizer.from_pretrained(".")\nmodel = AutoModelForCausalLM.from_pretrained(".")\n```\n'
     )
 
 
 def _load(folder: Path, dtype: str | None) -> tuple[Any, Any]:
-    os.environ.setdefault("DS_ACCELERATOR", "cpu")  # transformers imports DeepSpeed, which else warns that it found no accelerator
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")  # transformers imports DeepSpeed, which else warns about it
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     try:
@@ -179,7 +179,8 @@ def _method(trainer: Mapping[str, Any]) -> str:
 def _results(evaluation: Mapping[str, Any] | None) -> str:
     if not evaluation or not evaluation.get("rows"):
         return "None recorded with this checkpoint; `python launch/evaluate.py` measures it."
-    lines = [f"{evaluation.get('total', '?')} questions.", "", "| Writer | accuracy % | token-F1 % | MeanQ | MeanN |", "| --- " * 5 + "|"]
+    header = ["| Writer | accuracy % | token-F1 % | MeanQ | MeanN |", "| --- " * 5 + "|"]
+    lines = [f"{evaluation.get('total', '?')} questions.", "", *header]
     for row in evaluation["rows"]:
         figures = (row.get(key) for key in ("accuracy_mean", "token_f1_mean", "mean_q", "mean_n"))
         lines.append(f"| {row['writer']} | " + " | ".join("-" if f is None else f"{f:.2f}" for f in figures) + " |")

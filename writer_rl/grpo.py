@@ -29,6 +29,7 @@ from writer_rl.distributed import World, connect, disconnect
 from writer_rl.doctor import cheap_checks, require
 from writer_rl.engines import JournaledEngine, build_engine, build_prompt, spare_model, sync
 from writer_rl.groups import Group, trajectory_records
+from writer_rl.optimizers import optimizer_factory
 from writer_rl.plots import draw_reward_curves
 from writer_rl.policy import load_policy, load_reference, load_tokenizer, model_source
 from writer_rl.questions import Questions
@@ -117,8 +118,10 @@ class GRPORun:
             raise ConfigError(f"model.reference: {config.model.reference} has another vocabulary than {config.model.path}")
         context = policy.model.config.max_position_embeddings
         self.prompt = build_prompt(config.data, self.tokenizer, context, config.rollout.max_new_tokens)
-        spare = spare_model(policy, config, zero_settings(trainer, config.model.dtype)[0])
-        self.backend = Backend(policy, trainer, world, dtype=config.model.dtype)
+        stage, _ = zero_settings(trainer, config.model.dtype)
+        spare = spare_model(policy, config, stage)
+        optimizer = optimizer_factory(trainer, stage, world.size)
+        self.backend = Backend(policy, trainer, world, optimizer, dtype=config.model.dtype)
         self.checkpoints = Checkpoints(self.directory.checkpoints, world, trainer.keep_checkpoints)
         engine = build_engine(config, self.backend, self.tokenizer, model_source(config.model.path), spare)
         journal = self.directory.path / f".rollout-{world.rank:05d}.jsonl"

@@ -1,6 +1,7 @@
 """Supervised fine-tuning of the Writer on teacher trajectories, loss on completion tokens only.
 
-The same code trains the tiny Writer from random weights, through a curriculum, and fine-tunes a pretrained model on a few networks.
+The same code trains the tiny Writer from random weights, through a curriculum, and fine-tunes a pretrained model on a few
+networks.
 """
 
 from __future__ import annotations

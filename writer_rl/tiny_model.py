@@ -26,8 +26,8 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
 def tiny_config(tokenizer: PreTrainedTokenizerFast) -> Qwen2Config:
     """The model's configuration for a tokenizer.
 
-    Embedding and head are one matrix, so that a token is written by the vector it was read by. There are as many key heads as query
-    heads, which the structured start of writer_rl/structured_init.py needs.
+    Embedding and head are one matrix, so that a token is written by the vector it was read by. There are as many key heads as
+    query heads, which the structured start of writer_rl/structured_init.py needs.
     """
     from transformers import Qwen2Config
 

@@ -73,9 +73,10 @@ def build_tokenizer(words: Iterable[str]) -> PreTrainedTokenizerFast:
     pretokenizer = _pretokenizer()
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     pieces = [_spelling(byte_level, piece) for piece in (*action_pieces(), *PROMPT_PIECES)]
-    spaced = (word if re.match(r"[^\W\d_]{2}|'", word) and not word[0].islower() else f" {word}" for word in sorted({*words, *PROMPT_WORDS}))
+    spaced = map(_as_in_a_sentence, sorted({*words, *PROMPT_WORDS}))
     known = [token for word in spaced for token, _ in pretokenizer.pre_tokenize_str(word)]
-    tokens = [PAD, END, USER, WRITER, *sorted(pre_tokenizers.ByteLevel.alphabet()), *(f"{i:02x}" for i in range(256)), *pieces, *known]
+    alphabet = (*sorted(pre_tokenizers.ByteLevel.alphabet()), *(f"{i:02x}" for i in range(256)))
+    tokens = [PAD, END, USER, WRITER, *alphabet, *pieces, *known]
     tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(dict.fromkeys(tokens))}, [], ignore_merges=True))
     tokenizer.pre_tokenizer = pretokenizer
     tokenizer.decoder = decoders.ByteLevel()
@@ -99,6 +100,12 @@ def completion_text(actions: list) -> str:
     '{"actions":[{"action":"NOOP"}]}'
     """
     return json.dumps({"actions": actions}, separators=(",", ":"), ensure_ascii=False)
+
+
+def _as_in_a_sentence(word: str) -> str:
+    """With the space before it, unless its token has none: capitalised words and 's."""
+    stands_alone = re.match(r"[^\W\d_]{2}|'", word) and not word[0].islower()
+    return word if stands_alone else f" {word}"
 
 
 def _spelling(byte_level: pre_tokenizers.ByteLevel, piece: str) -> str:

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from tests.writer_rl.tiny_run import make_model
+from tests.writer_rl.processes import train
+from tests.writer_rl.tiny_run import make_model, save_config
 from writer_rl.backend import adamw
 from writer_rl.config import SFTTrainer
 from writer_rl.optimizers import MuonAdamW, OptimizerError, muon_and_adamw, optimizer_factory, orthogonal
@@ -144,6 +145,12 @@ def test_muon_is_refused_where_zero_shards_matrices(stage, ranks, possible):
         with pytest.raises(OptimizerError, match="trainer.zero_stage 0"):
             optimizer_factory(settings, stage, ranks)
     assert optimizer_factory(SFTTrainer(optimizer="adamw"), stage, ranks) is adamw
+
+
+def test_grpo_takes_the_configured_optimizer_too(tmp_path):
+    config = save_config(tmp_path, {"trainer.optimizer": "muon", "trainer.zero_stage": 3})
+    assert train(config, output=tmp_path / "log") == [2]
+    assert "muon needs whole matrices" in (tmp_path / "log.0").read_text()
 
 
 def test_only_matrices_are_muons():
