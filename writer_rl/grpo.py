@@ -226,7 +226,7 @@ class GRPORun:
 
     def _sync(self) -> None:
         bound, dtype = self.config.rollout.sync_bound, self.config.model.dtype
-        sync(self.engine.engine, self.backend, self.state.policy_version, self.probe, bound, dtype)
+        self.last_sync = sync(self.engine.engine, self.backend, self.state.policy_version, self.probe, bound, dtype)
 
     def _evaluate(self) -> tuple[dict[str, float | None], bool]:
         """The figures of the evaluation if one is due (None each otherwise), and whether it is the best so far."""
@@ -243,7 +243,7 @@ class GRPORun:
         self, groups: list[Group], update: UpdateReport, evaluated: Mapping[str, Any], seconds: Mapping[str, float], lr: float
     ) -> None:
         """metrics.jsonl, trajectories, W&B and the console; written before the checkpoint that makes the round final."""
-        parts = self.world.gather((update.sampler_logprobs, update.trainer_logprobs))
+        parts = self.world.gather((update.sampler_logprobs, update.trainer_logprobs, self.engine.metrics()))
         if not self.world.is_main:
             return
         state, config = self.state, self.config
@@ -257,6 +257,7 @@ class GRPORun:
                 "round": state.round,
                 **measure.reward_metrics(groups, positions),
                 **measure.rollout_metrics(groups, update),
+                **measure.engine_metrics(self.last_sync, [part[2] for part in parts]),
                 **measure.policy_metrics(update, config.trainer.epochs, lr, state.policy_version, state.optimizer_steps),
                 **measure.qa_metrics(groups),
                 **measure.skip_metrics(state.skips, state.consecutive_skips),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rollout.mismatch import mismatch
+from rollout.sync import SyncReport
 from writer_rl.advantages import MIN_SIGMA
 from writer_rl.groups import Group, ScoredStep
 from writer_rl.update import SKIP_REASONS, UpdateReport
@@ -67,6 +68,20 @@ def rollout_metrics(groups: Sequence[Group], update: UpdateReport) -> Metrics:
     if update.sampler_logprobs:
         return found | mismatch(update.sampler_logprobs, update.trainer_logprobs).to_metrics()
     return found | {f"rollout/mismatch_{name}": None for name in MISMATCH}
+
+
+def engine_metrics(synced: SyncReport, ranks: Sequence[Mapping[str, float]]) -> Metrics:
+    """How near engine and trainer were at the last sync's probe, and the share of prompt tokens that came from a cache.
+
+    ranks: each rank's ``Engine.metrics()`` since the last round; the share depends on the engine's scheduling.
+    """
+    prompts = sum(figures["prompt_tokens"] for figures in ranks)
+    cached = sum(figures.get("cached_prompt_tokens", 0.0) for figures in ranks)
+    return {
+        "rollout/sync_max_difference": synced.max_difference,
+        "rollout/sync_mean_difference": synced.mean_difference,
+        "perf/prefix_cache_hit_rate": cached / prompts if prompts else 0.0,
+    }
 
 
 def policy_metrics(update: UpdateReport, epochs: int, lr: float, version: int, steps: int) -> Metrics:

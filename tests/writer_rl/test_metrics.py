@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from rollout.sync import SyncReport
 from tests.writer_rl.test_groups import assembled, gain, setting  # noqa: F401
 from writer_rl import metrics
 from writer_rl.update import Epoch, UpdateReport
@@ -96,3 +97,14 @@ def test_a_key_that_comes_or_goes_is_an_error():
 
 def test_untimed_leaves_out_the_clock():
     assert metrics.untimed({"round": 1, "policy/kl": 0.1, "time/round": 2.0, "perf/x": 3.0}) == {"round": 1, "policy/kl": 0.1}
+
+
+def test_engine_figures_of_all_ranks():
+    synced = SyncReport(3, 2e-6, 1e-6, -1.0, -1.0, 16, 0.1)
+    ranks = [{"prompt_tokens": 100.0, "cached_prompt_tokens": 60.0}, {"prompt_tokens": 300.0, "cached_prompt_tokens": 140.0}]
+    assert metrics.engine_metrics(synced, ranks) == {
+        "rollout/sync_max_difference": 2e-6,
+        "rollout/sync_mean_difference": 1e-6,
+        "perf/prefix_cache_hit_rate": 0.5,
+    }
+    assert metrics.engine_metrics(synced, [{"prompt_tokens": 0.0}])["perf/prefix_cache_hit_rate"] == 0.0
