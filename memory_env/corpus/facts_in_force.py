@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from memory_env.corpus.plan import Plan
-
-if TYPE_CHECKING:
-    from memory_env.corpus.questions import Asked
 
 
 def says(content: str, text: str) -> bool:
@@ -45,11 +41,3 @@ class InForce:
     def holds(self, who: str, text: str, apart_from: tuple[int, ...] = ()) -> bool:
         """Whether a record of this owner, as it stands at the end, contains the text, some facts apart."""
         return any(f.owner == who and says(f.content, text) for i, f in enumerate(self.facts) if i not in apart_from)
-
-    def checked(self, question: Asked) -> Asked:
-        """The question without wrong items that happen to be true of that person through another fact."""
-        own = question.facts if question.temporal else ()  # "before" may exclude what holds now
-        wrong = [
-            pair for pair in question.wrong if pair not in question.items and not (pair[1] and self.holds(*pair, apart_from=own))
-        ]
-        return replace(question, wrong=tuple(dict.fromkeys(wrong)))

@@ -52,7 +52,7 @@ def ask_about(plan: Plan, dice: Dice) -> list[Asked]:
     out.extend(_beliefs(world, dice))
     if not plan.facts:
         out.append(Asked("Q2", "easy", dice.pick(ask.NOTHING), "Nothing is known.", ((GROUP, "nothing"),)))
-    return [world.checked(question) for question in _once(out)]
+    return [_without_true_wrongs(world, question) for question in _once(out)]
 
 
 def choose(candidates: list[Asked], count: int, dice: Dice) -> list[Asked]:
@@ -71,6 +71,15 @@ def choose(candidates: list[Asked], count: int, dice: Dice) -> list[Asked]:
 
 def _once(questions: list[Asked]) -> list[Asked]:
     return list({q.question: q for q in reversed(questions)}.values())[::-1]
+
+
+def _without_true_wrongs(world: InForce, question: Asked) -> Asked:
+    """The question without wrong items that happen to be true of that person through another fact."""
+    own = question.facts if question.temporal else ()  # "before" may exclude what holds now
+    wrong = [
+        pair for pair in question.wrong if pair not in question.items and not (pair[1] and world.holds(*pair, apart_from=own))
+    ]
+    return replace(question, wrong=tuple(dict.fromkeys(wrong)))
 
 
 def _with_choices(question: Asked, dice: Dice) -> Asked:
