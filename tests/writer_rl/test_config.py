@@ -108,6 +108,8 @@ def test_yaml_round_trip(kind, tmp_path):
         (["--a.b.c.d", "1"], ["'a'"]),
         (["--model.path.deeper", "1"], ["model.path"]),
         (["--", "1"], ["--"]),
+        (["--seed", "!!int word"], ["seed"]),
+        (["--trainer.curriculum", "[" * 5000], ["trainer"]),
     ],
 )
 def test_a_bad_override_is_one_line_that_names_the_key(overrides, words):
@@ -135,6 +137,19 @@ def test_a_bad_override_is_one_line_that_names_the_key(overrides, words):
         ("a: &x [*x]", ["'a'"]),
         ("\x00", ["YAML"]),
         ("seed: !!python/object:os.system ls", ["YAML"]),
+        ("seed: !!int word", ["YAML"]),
+        ("? [a, b]\n: 1", ["c.yaml:1", "key"]),
+        ("? {a: b}\n: 1", ["c.yaml:1", "key"]),
+        ("trainer: {epochs: yes}", ["trainer.epochs", "yes/no"]),
+        ("trainer: {lr: on}", ["trainer.lr", "yes/no"]),
+        ("trainer: {resume: no}", ["trainer.resume", "quote"]),
+        ("seed: true", ["seed", "yes/no"]),
+        ("reward: {weights: {qa: off}}", ["reward.weights", "yes/no"]),
+        ("trainer: {betas: [0.9, false]}", ["trainer.betas", "yes/no"]),
+        ("trainer: {kl_limit: None}", ["trainer.kl_limit", "null"]),
+        ("output_dir: ''", ["output_dir", "at least 1 character"]),
+        ("data: {train: ['']}", ["data.train", "at least 1 character"]),
+        ("reward: {qa: {api_key: sk-1}}", ["reward.qa.api_key", "OPENAI_API_KEY"]),
     ],
 )
 def test_a_bad_file_is_one_line_that_names_file_and_key(tmp_path, text, words):
@@ -146,6 +161,39 @@ def test_a_bad_file_is_one_line_that_names_file_and_key(tmp_path, text, words):
     assert "\n" not in message and "c.yaml" in message
     for word in words:
         assert word in message
+
+
+@pytest.mark.parametrize("word", ["off", "no", "'off'"])
+def test_tracking_can_be_switched_off_without_quotes(tmp_path, word):
+    (tmp_path / "c.yaml").write_text(f"tracking: {{wandb: {word}, progress: off}}")
+    tracking = load_config("grpo", tmp_path / "c.yaml").tracking
+    assert (tracking.wandb, tracking.progress) == ("off", False)
+
+
+@pytest.mark.parametrize("date", ["2026-11-30", "2026-13-45", "2026-11-30 10:00:00"])
+def test_a_date_is_a_name_like_any_other(tmp_path, date):
+    (tmp_path / "c.yaml").write_text(f"tracking: {{name: {date}}}")
+    assert load_config("grpo", tmp_path / "c.yaml").tracking.name == date
+    assert load_config("grpo", None, [f"--tracking.name={date}"]).tracking.name == date
+
+
+def test_an_unknown_key_in_a_list_of_sections_is_named_with_its_place(tmp_path):
+    (tmp_path / "c.yaml").write_text("trainer: {curriculum: [{name: a, max_steps: 1}, {name: b, max_step: 1}]}")
+    with pytest.raises(ConfigError, match=r"unknown key 'trainer.curriculum.1.max_step'; did you mean '.*max_steps'") as caught:
+        load_config("sft", tmp_path / "c.yaml")
+    assert "c.yaml" in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["reward.qa.base_url", "evaluation.base_url"])
+def test_an_address_with_a_password_is_refused_and_not_repeated(key):
+    with pytest.raises(ConfigError, match="OPENAI_BASE_URL") as caught:
+        load_config("grpo", None, [f"--{key}", "http://ann:s3cret@host/v1"])
+    assert key in str(caught.value) and "s3cret" not in str(caught.value)
+    assert load_config("grpo", None, [f"--{key}", "http://host:8000/v1"])
+
+
+def test_a_limit_of_zero_is_a_limit():
+    assert load_config("grpo", None, ["--trainer.kl_limit", "0"]).trainer.kl_limit == 0
 
 
 def test_a_missing_file_and_one_that_is_no_text(tmp_path):

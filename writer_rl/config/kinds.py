@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import NonNegativeInt
 
-from writer_rl.config.section import Section
+from writer_rl.config.section import Section, Text
 from writer_rl.config.sections import (
     DataSection,
     EvaluationSection,
@@ -33,7 +33,7 @@ class SharedConfig(Section):
     """Where a run's figures go."""
     seed: NonNegativeInt = 0
     """Determines every random choice of the run."""
-    output_dir: str = "runs/writer"
+    output_dir: Text = "runs/writer"
     """The run directory."""
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from writer_rl.config.kinds import KINDS, SharedConfig
-from writer_rl.config.section import ROOT
+from writer_rl.config.section import ROOT, SECRET
+
+
+NOT_YAML = (yaml.YAMLError, ValueError, RecursionError)
+"""What the YAML parser raises; ValueError for bytes that are no text and for tags such as `!!int word`."""
 
 
 class ConfigError(ValueError):
@@ -85,12 +90,19 @@ def to_yaml(config: SharedConfig) -> str:
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
-    """SafeLoader keeps the last of two equal keys without a word; this one refuses them."""
+    """SafeLoader keeps the last of two equal keys without a word; this one refuses them. A date stays the text it is."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         seen = set()
         for key_node, _ in node.value:
             key = key_node.value
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be a word", problem_mark=key_node.start_mark)
             if key in seen:
                 raise yaml.MarkedYAMLError(problem=f"the key {key!r} appears twice", problem_mark=key_node.start_mark)
             seen.add(key)
@@ -108,7 +120,7 @@ def _find(path: str | Path) -> Path:
 def _read(path: Path) -> dict[str, Any]:
     try:
         tree = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except NOT_YAML as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}" if mark else str(path)
         raise ConfigError(f"{place}: not valid YAML: {getattr(error, 'problem', None) or type(error).__name__}") from None
@@ -147,7 +159,7 @@ def _value(text: str, key: str) -> Any:
     """Lists, mappings and null as YAML says; a number stays text, which pydantic reads by the field's own type."""
     try:
         value = yaml.load(text, Loader=_UniqueKeyLoader)
-    except yaml.YAMLError:
+    except NOT_YAML:
         if text[:1] in "[{":
             raise ConfigError(f"command line: --{key}: not valid YAML: {text}") from None
         return text
@@ -166,10 +178,19 @@ def _check_keys(tree: Any, config_type: type[BaseModel], where: str, prefix: str
             raise ConfigError(f"{where}: unknown key {key!r}{_nearest(key, config_type, prefix)}")
         section = _section_of(field.annotation)
         if section is None:
+            _check_items(value, field.annotation, where, key)
             continue
         if not isinstance(value, dict):
             raise ConfigError(f"{where}: {key}: is a section; set one of its keys, e.g. {key}.{_first(section)}")
         _check_keys(value, section, where, f"{key}.")
+
+
+def _check_items(value: Any, annotation: Any, where: str, key: str) -> None:
+    """The keys of sections in a list, e.g. the stages of a curriculum."""
+    section = next(filter(None, map(_section_of, get_args(annotation))), None)
+    for index, item in enumerate(value if section is not None and isinstance(value, list) else ()):
+        if isinstance(item, dict):
+            _check_keys(item, section, where, f"{key}.{index}.")
 
 
 def _first(section: type[BaseModel]) -> str:
@@ -178,6 +199,8 @@ def _first(section: type[BaseModel]) -> str:
 
 def _nearest(key: str, config_type: type[BaseModel], prefix: str) -> str:
     """The nearest key of the same section, else the nearest of all by its last part."""
+    if re.search("api_?key|token$|secret|password", key, re.IGNORECASE):
+        return "; a key is no setting: it comes from the environment (OPENAI_API_KEY, WANDB_API_KEY) alone"
     local = [f"{prefix}{name}" for name in config_type.model_fields]
     close = difflib.get_close_matches(key, local, n=1, cutoff=0.6)
     if not close:
@@ -202,7 +225,11 @@ def _explain(error: ValidationError, overrides: Sequence[str], path: str | Path 
     from_arguments = any(key == k or key.startswith(f"{k}.") for k, _ in parse_overrides(overrides))
     where = "command line" if from_arguments or path is None else str(path)
     message = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {key}: {message[:1].lower()}{message[1:]}, got {first['input']!r}"
+    message = f"{where}: {key}: {message[:1].lower()}{message[1:]}"
+    if first["type"] == SECRET:
+        return message
+    remedy = "; no value is written null" if first["input"] in ("none", "None") else ""
+    return f"{message}, got {first['input']!r}{remedy}"
 
 
 def _show(default: Any) -> str:

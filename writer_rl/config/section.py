@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 ROOT = Path(__file__).resolve().parents[2]
 """The repository root: relative paths in a configuration start here."""
@@ -26,9 +28,43 @@ class Section(BaseModel):
         protected_namespaces=(),
     )
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _booleans_are_no_numbers(cls, value: Any, info: ValidationInfo) -> Any:
+        """YAML reads a bare yes, no, on or off as a boolean, and pydantic would take true for 1."""
+        wanted = cls.model_fields[info.field_name].annotation
+        if bool in (wanted, *get_args(wanted)) or (isinstance(wanted, type) and issubclass(wanted, Section)):
+            return value
+        if value is False and "off" in get_args(wanted):
+            return "off"
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        if any(isinstance(part, bool) for part in parts):
+            raise ValueError("is no yes/no setting (YAML reads a bare yes, no, on or off as one: quote the word)")
+        return value
+
 
 def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
+
+
+def _without_secret(address: str) -> str:
+    parts = urlsplit(address)
+    if parts.username or parts.password:
+        # The address would stand in config.yaml and in W&B; the message leaves it out too.
+        raise PydanticCustomError(
+            SECRET, "holds a password, and settings are written to the run directory; put the address into OPENAI_BASE_URL"
+        )
+    return address
+
+
+SECRET = "secret"
+"""The type of an error whose input must not be shown."""
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+"""A string that says something."""
+
+Address = Annotated[str, AfterValidator(_without_secret)]
+"""A URL without user and password."""
 
 
 def _check_corpus_name(source: str) -> str:
@@ -37,13 +73,13 @@ def _check_corpus_name(source: str) -> str:
     return source
 
 
-Source = Annotated[str, AfterValidator(_check_corpus_name)]
+Source = Annotated[Text, AfterValidator(_check_corpus_name)]
 """A file or folder of networks, or a corpus name."""
 
 Sources = Annotated[tuple[Source, ...], BeforeValidator(_as_list)]
 """One source or several."""
 
-Paths = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+Paths = Annotated[tuple[Text, ...], BeforeValidator(_as_list)]
 """One path or several."""
 
 

@@ -6,13 +6,26 @@ from typing import Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from writer_rl.config.section import Paths, Section, Sources
+from writer_rl.config.section import Address, Paths, Section, Sources, Text
+
+
+class LoRASection(Section):
+    """A low-rank adapter that is trained instead of the weights; switched off, it is the reference policy."""
+
+    rank: NonNegativeInt = 0
+    """Columns and rows of the two factors that are added to each matrix; 0: no adapter, all weights are trained."""
+    alpha: PositiveFloat = 32.0
+    """The factors' product is multiplied by alpha / rank."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """SFT only: the share of an adapter's inputs that is dropped; GRPO compares log-probabilities and needs 0."""
+    target_modules: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+    """Linear layers that get an adapter, by the last part of their names."""
 
 
 class ModelSection(Section):
     """The Writer."""
 
-    path: str = "Qwen/Qwen2.5-3B-Instruct"
+    path: Text = "Qwen/Qwen2.5-3B-Instruct"
     """A local directory (relative to the repository root) or a Hugging Face model id."""
     tokenizer: str | None = None
     """Where the tokenizer is, if not with the model."""
@@ -101,7 +114,7 @@ class QASection(Section):
     """Who answers and judges: a deterministic offline backend, or an OpenAI-compatible endpoint."""
     model: str | None = None
     """The endpoint's model name."""
-    base_url: str | None = None
+    base_url: Address | None = None
     """The endpoint; null: the OPENAI_BASE_URL variable. The key comes from OPENAI_API_KEY alone."""
     concurrency: PositiveInt = 8
     """Requests in flight at once."""
@@ -159,7 +172,7 @@ class EvaluationSection(Section):
     """The endpoint's model for queries and answers."""
     judge_model: str | None = None
     """The endpoint's model for judging; null: `model`."""
-    base_url: str | None = None
+    base_url: Address | None = None
     """The endpoint; null: the OPENAI_BASE_URL variable. The key comes from OPENAI_API_KEY alone."""
     concurrency: PositiveInt = 8
     """Requests in flight at once."""

@@ -75,7 +75,7 @@ class GRPOTrainer(TrainerSection):
     """epsilon of Eq. 26: the token ratio's distance from 1 beyond which it has no gradient."""
     kl_coef: NonNegativeFloat = 0.1
     """beta of Eq. 26: the weight of the k3 KL against the reference policy."""
-    kl_limit: PositiveFloat | None = 0.02
+    kl_limit: NonNegativeFloat | None = 0.02
     """An update whose mean KL exceeds this is skipped; null: no limit."""
     max_consecutive_skips: PositiveInt = 10
     """The run stops with the reason after so many rounds in a row without an optimizer step."""
