@@ -32,8 +32,8 @@ def main(argv: list[str]) -> int | None:
         action="append",
         default=[],
         metavar="NAME=SOURCE[,SOURCE2,...]",
-        help="a row: checkpoint folders (one per training seed), 'teacher', 'none' (no derived memory) or endpoint:MODEL; "
-        "default: the checkpoint of the configured output_dir",
+        help="a row: checkpoint folders (one per training seed), 'teacher', 'none' (no derived memory), served:MODEL (a trained "
+        "Writer that a server serves) or endpoint:MODEL (any language model); default: that of the configured output_dir",
     )
     arguments.add_argument(
         "--networks", action="append", default=[], metavar="PATH", help="evaluate these instead (any known format)"

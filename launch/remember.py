@@ -2,7 +2,7 @@
 
   python launch/remember.py --memory family.db "WhatsApp Chat with Family.txt"                   # messages only
   python launch/remember.py --memory family.db --writer configs/tiny_writer chat.json           # with a Writer
-  python launch/remember.py --memory family.db --writer endpoint:my-writer --base-url http://localhost:8000/v1 chat.json
+  python launch/remember.py --memory family.db --writer served:exports/writer --base-url http://localhost:8000/v1 chat.json
 
 Give the same or a newer export again: what the memory holds already is skipped. Stop it at any moment: the file holds
 whole segments, and the same command goes on. launch/ask.py asks.
@@ -25,7 +25,12 @@ def arguments(argv: list[str]):
     options = parser(__doc__)
     options.add_argument("source", nargs="+", help="chat exports (docs/data.md lists the formats)")
     options.add_argument("--memory", required=True, help="the memory file; made if it is not there")
-    options.add_argument("--writer", default="none", help="a Writer's folder, endpoint:MODEL, or none: messages only (none)")
+    options.add_argument(
+        "--writer",
+        default="none",
+        help="a Writer's folder, served:MODEL (a trained Writer that a server serves), endpoint:MODEL (any language model), "
+        "or none: messages only (none)",
+    )
     options.add_argument("--base-url", help="of the endpoint (OPENAI_BASE_URL); the key comes from OPENAI_API_KEY alone")
     options.add_argument("--config", help="a configuration of launch/evaluate.py that says how the Writer is run")
     options.add_argument("--prompt", help="the Writer's prompt file (the configuration's)")

@@ -95,7 +95,8 @@ class Memory:
     """A memory file and what reads and writes it.
 
     path: the SQLite file; made if it is not there, unless `create` is false.
-    writer: "none" (messages only), an exported Writer's folder, "endpoint:MODEL", or a SegmentWriter. Loaded when first used.
+    writer: "none" (messages only), an exported Writer's folder, "served:MODEL" (a trained Writer behind a server),
+        "endpoint:MODEL" (any language model), or a SegmentWriter. Loaded when first used.
     config: how a Writer is run (an EvaluationConfig); answerer: who answers (the offline one); pipeline: the retrieval.
     """
 

@@ -1,4 +1,4 @@
-"""Who writes a living memory, one segment at a time: an exported Writer, a model behind an endpoint, or nobody."""
+"""Who writes a living memory, one segment at a time: an exported Writer, one behind a server, any model, or nobody."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ import json
 from typing import Protocol
 
 from memory_env import MemoryState, ObservationLimits, PromptTemplate, Segment, observe
-from memory_env.query.endpoint_client import EndpointClient
+from memory_env.query.endpoint_client import EndpointClient, EndpointSettings
 from writer_rl.config import EvaluationConfig
-from writer_rl.evaluation.writers import ENDPOINT, NOBODY, accept_actions, checkpoint_folder, checkpoint_identity, prompt_path
+from writer_rl.evaluation.writers import (
+    ENDPOINT,
+    NOBODY,
+    SERVED,
+    accept_actions,
+    checkpoint_folder,
+    checkpoint_identity,
+    prompt_path,
+)
 
 NOOP_OUTPUT = '{"actions":[{"action":"NOOP"}]}'
 
@@ -89,19 +97,41 @@ class EndpointWriter:
         """Nothing to free."""
 
 
+class ServedWriter:
+    """A trained Writer behind a server, asked with its own prompt; its completion counts as it is."""
+
+    def __init__(self, client: EndpointClient, config: EvaluationConfig):
+        from writer_rl.evaluation.served import ServedModel
+
+        self._model = ServedModel(client, config)
+        self.identity = self._model.identity
+
+    def write(self, state: MemoryState, segment: Segment) -> tuple[str, bool]:
+        """The Writer's completion. Raises what the client raises: an outage is never an empty memory."""
+        from rollout.writer_prompt import PromptDoesNotFit
+
+        try:
+            written = self._model.complete(state, segment)
+        except PromptDoesNotFit as error:
+            raise SegmentTooLong(str(error)) from None
+        return written.text, written.hit_length_limit
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
 def open_segment_writer(source: str, config: EvaluationConfig | None = None, base_url: str | None = None) -> SegmentWriter:
-    """The Writer that `source` names: "none", "endpoint:MODEL", or a folder. DataError for a folder without a model.
+    """The Writer that `source` names: "none", "endpoint:MODEL", "served:MODEL", or a folder (DataError without a model in it).
 
     Without a `config` see `own_config`.
     """
     if source == NOBODY:
         return Nobody()
     config = config or own_config(source)
-    if source.startswith(ENDPOINT):
-        from memory_env.query.endpoint_client import EndpointSettings
-
-        settings = EndpointSettings(source.removeprefix(ENDPOINT), base_url, max_tokens=config.rollout.max_new_tokens)
-        return EndpointWriter(EndpointClient(settings), config)
+    for prefix, behind in ((ENDPOINT, EndpointWriter), (SERVED, ServedWriter)):
+        if source.startswith(prefix):
+            settings = EndpointSettings(source.removeprefix(prefix), base_url, max_tokens=config.rollout.max_new_tokens)
+            return behind(EndpointClient(settings), config)
     return CheckpointWriter(source, config)
 
 
@@ -111,7 +141,14 @@ def own_config(source: str) -> EvaluationConfig:
     config = EvaluationConfig()
     if source == NOBODY or source.startswith(ENDPOINT):
         return config
-    folder = checkpoint_folder(source)
+    if source.startswith(SERVED):
+        from writer_rl.evaluation.served import served_folder
+
+        folder = served_folder(source.removeprefix(SERVED), config)
+        if folder is None:
+            return config
+    else:
+        folder = checkpoint_folder(source)
     context = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("max_position_embeddings", 32768)
     most = max(1, min(config.rollout.max_new_tokens, int(context) // 4))
     return config.model_copy(update={"rollout": config.rollout.model_copy(update={"max_new_tokens": most})})

@@ -110,17 +110,47 @@ class EndpointClient:
                     value = accept(json.loads(found["text"]))
                     self.ledger.add(stage, found["input_tokens"], found["output_tokens"], cached=True)
                     return value
-            value, response = self._ask(stage, messages, accept, question_id)
+
+            def read(response: Any) -> tuple[Any, str]:
+                body = self._body(response)
+                return accept(body), json.dumps(body, ensure_ascii=False)
+
+            options = {"response_format": {"type": "json_object"}} if self.settings.json_mode else {}
+            value, response = self._ask(stage, messages, read, question_id, self.settings.max_tokens, options)
             if self._cache:
                 self._cache.put(key, response)
             self.ledger.add(stage, response["input_tokens"], response["output_tokens"])
             return value
 
+    def text(self, stage: str, messages: Sequence[Mapping[str, str]], max_tokens: int, question_id: str = "") -> tuple[str, bool]:
+        """(the completion as it is, whether `max_tokens` cut it off).
+
+        For a trained model, whose malformed output is an output: no JSON mode, nothing is repaired, asked again for what it says,
+        or cached, and special tokens stay visible. Raises like `complete`.
+        """
+
+        def read(response: Any) -> tuple[tuple[str, bool], str]:
+            choice = self._choice(response)
+            text = choice.message.content or ""
+            return (text, choice.finish_reason == "length"), text
+
+        options = {"extra_body": {"skip_special_tokens": False}}
+        value, response = self._ask(stage, messages, read, question_id, max_tokens, options)
+        self.ledger.add(stage, response["input_tokens"], response["output_tokens"])
+        return value
+
     def _ask(
-        self, stage: str, messages: Sequence[Mapping[str, str]], accept: Callable[[dict[str, Any]], Any], question_id: str
+        self,
+        stage: str,
+        messages: Sequence[Mapping[str, str]],
+        read: Callable[[Any], tuple[Any, str]],
+        question_id: str,
+        max_tokens: int,
+        options: Mapping[str, Any],
     ) -> tuple[Any, dict[str, Any]]:
+        """The value of a response and its record; `read(response)` gives the value and the text to keep."""
         end = self._clock() + self.settings.deadline_s
-        max_tokens, last = self.settings.max_tokens, "no attempt was made"
+        last = "no attempt was made"
         for attempt in range(self.settings.max_attempts):
             remaining = end - self._clock()
             if remaining <= 0:
@@ -128,9 +158,9 @@ class EndpointClient:
             wait: float | None = None
             try:
                 with self._slots:
-                    response = self._request(messages, max_tokens, min(self.settings.request_timeout_s, remaining))
-                body = self._read(response)
-                return accept(body), self._record(stage, response, body)
+                    response = self._request(messages, max_tokens, min(self.settings.request_timeout_s, remaining), options)
+                value, text = read(response)
+                return value, self._record(stage, response, text)
             except (_Rejected, ValueError) as error:
                 last = str(error)
                 if last.startswith("truncated"):
@@ -154,8 +184,7 @@ class EndpointClient:
                 self._sleep(pause)
         raise JudgeError(f"gave up after repeated attempts, last: {last}", stage=stage, question_id=question_id)
 
-    def _request(self, messages: Sequence[Mapping[str, str]], max_tokens: int, timeout: float) -> Any:
-        options = {"response_format": {"type": "json_object"}} if self.settings.json_mode else {}
+    def _request(self, messages: Sequence[Mapping[str, str]], max_tokens: int, timeout: float, options: Mapping[str, Any]) -> Any:
         return self._client.chat.completions.create(
             model=self.settings.model,
             messages=[dict(message) for message in messages],
@@ -165,17 +194,22 @@ class EndpointClient:
             **options,
         )
 
-    def _read(self, response: Any) -> dict[str, Any]:
-        """The JSON object of a response; _Refused for a refusal, _Rejected for anything else that is none."""
+    def _choice(self, response: Any) -> Any:
+        """The first choice of a response; _Refused for a refusal, _Rejected without any."""
         choices = getattr(response, "choices", None)
         if not choices:
             raise _Rejected("the response has no choices")
         message, reason = choices[0].message, choices[0].finish_reason
         if getattr(message, "refusal", None) or reason == "content_filter":
             raise _Refused(f"the model refused: {_first_line(getattr(message, 'refusal', None) or 'content filter')}")
-        if reason == "length":
+        return choices[0]
+
+    def _body(self, response: Any) -> dict[str, Any]:
+        """The JSON object of a response; _Rejected for one that holds none."""
+        choice = self._choice(response)
+        if choice.finish_reason == "length":
             raise _Rejected("truncated by the token limit")
-        text = message.content or ""
+        text = choice.message.content or ""
         fence = _FENCE.match(text)
         try:
             body = json.loads(fence["body"] if fence else text)
@@ -185,11 +219,11 @@ class EndpointClient:
             raise _Rejected(f"not a JSON object: {text[:60]!r}")
         return body
 
-    def _record(self, stage: str, response: Any, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _record(self, stage: str, response: Any, text: str) -> dict[str, Any]:
         usage = getattr(response, "usage", None)
         return {
             "stage": stage,
-            "text": json.dumps(body, ensure_ascii=False),
+            "text": text,
             "model": getattr(response, "model", "") or "",
             "input_tokens": getattr(usage, "prompt_tokens", 0) or 0,
             "output_tokens": getattr(usage, "completion_tokens", 0) or 0,

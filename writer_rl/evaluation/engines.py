@@ -38,8 +38,6 @@ def _transformers(settings: ModelSection, tokenizer: Any, config: EvaluationConf
 
 
 def _vllm(folder: Path, tokenizer: Any, config: EvaluationConfig) -> tuple[Any, int]:
-    from transformers import AutoConfig
-
     from rollout.vllm_engine import VLLMEngine
 
     settings = config.rollout
@@ -51,5 +49,6 @@ def _vllm(folder: Path, tokenizer: Any, config: EvaluationConfig) -> tuple[Any, 
         gpu_memory_utilization=settings.gpu_memory_utilization,
         kv_cache_gib=settings.kv_cache_gib,
         tensor_parallel=settings.tensor_parallel,
+        structured_output=settings.structured_output,
     )
-    return engine, AutoConfig.from_pretrained(folder).max_position_embeddings
+    return engine, engine.max_model_len

@@ -100,9 +100,11 @@ def evaluate(config: EvaluationConfig, plan: Plan, output: Path) -> Outcome:
         _write_json(output / f"{name}.json", document)
     if (output / CACHE_FILE).is_file():
         usage = ResponseCache(output / CACHE_FILE).usage()
-        tokens = {"all calls": table_row(usage, total)}
-        outcome.tables.append(report.token_table(tokens))
-        _write_json(output / "tokens.json", {"stages": {stage: asdict(used) for stage, used in usage.items()}, "table": tokens})
+        if usage:  # a served Writer's calls are not among them: they cost nothing and are not cached
+            tokens = {"all calls": table_row(usage, total)}
+            outcome.tables.append(report.token_table(tokens))
+            stages = {stage: asdict(used) for stage, used in usage.items()}
+            _write_json(output / "tokens.json", {"stages": stages, "table": tokens})
     return outcome
 
 

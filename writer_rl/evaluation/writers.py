@@ -1,4 +1,4 @@
-"""Who writes the memory: checkpoints, the teacher, a model behind an endpoint, or nobody."""
+"""Who writes the memory: checkpoints, the teacher, a model behind an endpoint or server, or nobody."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from writer_rl.config import ROOT, EvaluationConfig, resolve
 from writer_rl.data import taught
 from writer_rl.evaluation.memories import Completion
 
-TEACHER, NOBODY, ENDPOINT = "teacher", "none", "endpoint:"
+TEACHER, NOBODY, ENDPOINT, SERVED = "teacher", "none", "endpoint:", "served:"
 NETWORKS_AT_ONCE = 16
 
 
@@ -25,7 +25,8 @@ NETWORKS_AT_ONCE = 16
 class WriterSpec:
     """A row of the table: a name and one source per training seed.
 
-    A source is a checkpoint folder, "teacher", "none" (nothing is derived: the lower reference) or "endpoint:MODEL".
+    A source is a checkpoint folder, "teacher", "none" (nothing is derived: the lower reference), "endpoint:MODEL" (a language
+    model, asked again where it does not answer in JSON) or "served:MODEL" (a trained Writer behind a server).
     Example: WriterSpec.parse("RL=runs/a/final,runs/b/final") -> WriterSpec("RL", ("runs/a/final", "runs/b/final")).
     """
 
@@ -39,7 +40,9 @@ class WriterSpec:
             name, rest = (Path(text).name or text, text)
         sources = tuple(part.strip() for part in rest.split(",") if part.strip())
         if not name.strip() or not sources:
-            raise DataError(f"--writer {text}: expected NAME=PATH[,PATH2,...], 'teacher', 'none' or NAME=endpoint:MODEL")
+            raise DataError(
+                f"--writer {text}: expected NAME=PATH[,PATH2,...], 'teacher', 'none', NAME=endpoint:MODEL or NAME=served:MODEL"
+            )
         if len(sources) > 1 and any(source in (TEACHER, NOBODY) for source in sources):
             raise DataError(f"--writer {text}: 'teacher' and 'none' have no seeds; give each a row of its own")
         return cls(name.strip(), sources)
@@ -64,6 +67,10 @@ def open_writer(source: str, config: EvaluationConfig, client: Callable[[str], E
         return NobodyWriter(config)
     if source.startswith(ENDPOINT):
         return EndpointWriter(client(source.removeprefix(ENDPOINT)), config)
+    if source.startswith(SERVED):
+        from writer_rl.evaluation.served import ServedModel, ServedWriter
+
+        return ServedWriter(ServedModel(client(source.removeprefix(SERVED)), config), config)
     return CheckpointWriter(checkpoint_folder(source), config)
 
 

@@ -1,0 +1,99 @@
+"""A trained Writer behind a server (`vllm serve`): asked greedily with its own prompt, its completion taken as it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from memory_env import MemoryState, Network, ObservationLimits, PromptTemplate, Segment, observe, parse_completion, step
+from memory_env.query.endpoint_client import EndpointClient
+from writer_rl.config import EvaluationConfig, ModelSection, resolve
+from writer_rl.evaluation.memories import Completion
+from writer_rl.evaluation.writers import prompt_path
+
+
+class ServedModel:
+    """One Writer, asked for one segment at a time.
+
+    The model's name, as the server knows it, may be a folder here too (vllm serve names a model by its path), or
+    `model.tokenizer` names one: its prompt file, tokenizer and context are then used as if it were read directly. Its control
+    tokens are broken in messages, and memory that does not fit its context is left out. Without a folder the prompt is the
+    configured one, and a prompt that does not fit is the server's error.
+
+    `identity` names everything that determines the outputs, but for the weights, which only the server knows.
+    """
+
+    def __init__(self, client: EndpointClient, config: EvaluationConfig):
+        self._client, self._max_new_tokens = client, config.rollout.max_new_tokens
+        folder = served_folder(client.settings.model, config)
+        self._template = PromptTemplate.load(prompt_path(config, folder))
+        self._limits = ObservationLimits(config.data.heads_per_owner, config.data.max_chars)
+        self._prompt = _writer_prompt(folder, self._template, self._limits, config) if folder else None
+        self._tokenizing = threading.Lock()  # a tokenizer serves one thread at a time
+        settings = [
+            config.data.window, config.data.heads_per_owner, config.data.max_chars, config.data.strict,
+            self._max_new_tokens, self._template.sha256, self._prompt and self._prompt.max_prompt_tokens,
+        ]  # fmt: skip
+        self.identity = f"served:{client.settings.model}:{hashlib.sha256(json.dumps(settings).encode()).hexdigest()}"
+
+    def complete(self, state: MemoryState, segment: Segment, network_id: str = "") -> Completion:
+        """What the Writer writes about `segment`, given the memory before it.
+
+        Raises PromptDoesNotFit, and what the client raises: an outage is never an empty memory.
+        """
+        place = f"{network_id}, position {segment.position}" if network_id else f"position {segment.position}"
+        if self._prompt is None:
+            messages = self._template.render(observe(state, segment, self._limits))
+        else:
+            with self._tokenizing:
+                encoded = self._prompt.encode(state, segment, network_id)
+            messages = self._template.render(encoded.observation, self._prompt.control_tokens)
+        return Completion(*self._client.text("write", messages, self._max_new_tokens, place))
+
+
+class ServedWriter:
+    """Writes networks through a ServedModel, several at a time: each waits for its own positions only."""
+
+    def __init__(self, model: ServedModel, config: EvaluationConfig):
+        self._model, self._data, self._concurrency = model, config.data, config.evaluation.concurrency
+        self.identity = model.identity
+
+    def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
+        """See `writer_rl.evaluation.writers.Writer`."""
+        pool = ThreadPoolExecutor(self._concurrency)
+        try:
+            for network, completions in zip(networks, pool.map(self._network, networks), strict=True):
+                done(network, completions)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _network(self, network: Network) -> list[Completion]:
+        state, completions = MemoryState.empty(), []
+        for segment in network.segments(self._data.window):
+            written = self._model.complete(state, segment, network.network_id)
+            completions.append(written)
+            parsed = parse_completion(written.text)
+            output = parsed.actions if parsed.valid else written.text
+            state, _ = step(state, segment, output, hit_length_limit=written.hit_length_limit, strict=self._data.strict)
+        return completions
+
+
+def served_folder(model: str, config: EvaluationConfig) -> Path | None:
+    """The folder on this machine that holds what the server serves, if there is one."""
+    for named in (config.model.tokenizer, model):
+        if named and (resolve(named) / "config.json").is_file():
+            return resolve(named)
+    return None
+
+
+def _writer_prompt(folder: Path, template: PromptTemplate, limits: ObservationLimits, config: EvaluationConfig):
+    from rollout.writer_prompt import WriterPrompt
+    from writer_rl.policy import load_tokenizer
+
+    tokenizer = load_tokenizer(ModelSection(path=str(folder)))
+    context = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("max_position_embeddings", 32768)
+    return WriterPrompt(tokenizer, template, context - config.rollout.max_new_tokens, limits)
