@@ -102,6 +102,8 @@ class VLLMServerEngine:
         self._server = server
         self._patience_s = patience_s
         self._connection: Connection | None = None
+        self._instance: str | None = None
+        self._seen = 0
         self._closed = False
         if server is not None and server.process is None:
             server.start()
@@ -127,19 +129,22 @@ class VLLMServerEngine:
         else:
             for _ in pairs:
                 pass
-            self._call("await_version", version)
+            self._seen = self._call("await_version", version, self._seen)
         self.policy_version = version
 
     def sleep(self) -> None:
         """See `rollout.engine.Engine.sleep`. Every rank may call it; the server sleeps at the first call."""
-        self._call("sleep")
+        self._unless_gone("sleep")
 
     def wake(self) -> None:
         """See `rollout.engine.Engine.wake`."""
-        self._call("wake")
+        self._unless_gone("wake")
 
     def restart(self) -> None:
-        """Start the server anew where this rank owns it, else wait for one; its weights are unknown until a sync."""
+        """Start the server anew where this rank owns it, else wait for one and have it start its engine anew if that is dead.
+
+        The weights are unknown until a sync.
+        """
         self._require_open("restart")
         self._disconnect()
         if self._server is not None:
@@ -148,15 +153,16 @@ class VLLMServerEngine:
         while True:
             try:
                 self._connect()
-                return
-            except (EngineError, EngineDied):
+                break
+            except EngineError:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.5)
+        self._call("revive")
 
     def metrics(self) -> dict[str, float]:
         """The server's counts since the last call by any rank; see `rollout.vllm_engine.VLLMEngine.metrics`."""
-        return self._call("metrics")
+        return self._unless_gone("metrics") or {"prompt_tokens": 0.0, "generated_tokens": 0.0, "seconds": 0.0}
 
     def close(self) -> None:
         """Leave the server; end it where this rank started it."""
@@ -189,12 +195,18 @@ class VLLMServerEngine:
         kind, message = answer
         raise ERRORS[kind](message)
 
+    def _unless_gone(self, operation: str) -> Any:
+        """The server's answer; None where it or its engine is gone: the next ``generate`` or ``update_weights`` sees to that."""
+        try:
+            return self._call(operation)
+        except EngineDied:
+            return None
+
     def _alive(self) -> bool:
         try:
-            self._call("describe")
+            return self._call("describe")["alive"]
         except EngineDied:
             return False
-        return True
 
     def _connect(self) -> dict[str, Any]:
         address, key = read_state(self._state_file)
@@ -205,7 +217,12 @@ class VLLMServerEngine:
                 f"no sampler server answers at {address[0]}:{address[1]} of {self._state_file} ({type(error).__name__}); "
                 "start it again with python launch/sampler.py"
             ) from error
-        return self._call("describe")
+        description = self._call("describe")
+        if description["instance"] != self._instance:
+            # Whatever the first server had been sent before is an earlier run's; a later server was sent nothing but ours.
+            self._seen = description["transfers"] if self._instance is None else 0
+            self._instance = description["instance"]
+        return description
 
     def _disconnect(self) -> None:
         if self._connection is not None:

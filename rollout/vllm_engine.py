@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -21,7 +22,14 @@ from rollout.engine import (
     SamplingParams,
 )
 from rollout.model_weights import checked, expected_shapes
-from rollout.vllm_library import PROCESS_GROUP, VLLMUnavailable, import_vllm, incompatible, keeping_trainer_state
+from rollout.vllm_library import (
+    PROCESS_GROUP,
+    VLLMUnavailable,
+    forget_frames,
+    import_vllm,
+    incompatible,
+    keeping_trainer_state,
+)
 
 CPU_BLOCK_SIZE = 32
 """vLLM's default on CPUs, 128, leaves most of a short prompt out of the prefix cache; 32 is the least it takes."""
@@ -164,7 +172,7 @@ class VLLMEngine:
         if self._asleep:
             return
         if self._on_gpu:
-            self._llm.sleep(level=self._sleep_level)
+            self._on_device("sleep", level=self._sleep_level)
         # The state is the same on every device: what is an error on a GPU is one here.
         self._weights_valid = self._weights_valid and self._sleep_level == 1
         self._asleep = True
@@ -173,8 +181,19 @@ class VLLMEngine:
         """Take the memory again; after a sleep of level 2, weights have to follow."""
         self._require_alive("wake")
         if self._asleep and self._on_gpu:
-            self._llm.wake_up()
+            self._on_device("wake_up")
         self._asleep = False
+
+    def _on_device(self, what: str, **arguments: Any) -> None:
+        try:
+            getattr(self._llm, what)(**arguments)
+        except Exception as error:  # most likely the device's memory, which somebody else holds
+            raise self._died(what, error) from error
+
+    @property
+    def alive(self) -> bool:
+        """Whether vLLM runs; after `EngineDied` it does not, until ``restart``."""
+        return self._llm is not None
 
     def restart(self) -> None:
         """A new engine from the model directory; its weights count as unknown until ``update_weights``."""
@@ -235,10 +254,14 @@ class VLLMEngine:
                 llm.llm_engine.engine_core.shutdown()
             del llm
             gc.collect()
+            if self._on_gpu:
+                torch.cuda.empty_cache()
 
     def _died(self, what: str, error: Exception) -> EngineDied:
         line = (str(error).strip().splitlines() or [""])[0]
-        self._stop()
+        forget_frames(error)  # they hold the weights, whose memory a restart needs
+        with suppress(Exception):  # what is broken may not shut down in order
+            self._stop()
         return EngineDied(f"{what}: the vLLM engine died ({type(error).__name__}: {line}); restart it and sync")
 
     def _require_open(self, what: str) -> None:

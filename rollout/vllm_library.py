@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
@@ -51,6 +52,15 @@ def incompatible(error: BaseException) -> str:
     )
 
 
+def forget_frames(error: BaseException) -> None:
+    """Drop the local variables that ``error`` and its causes keep alive: a dead engine's weights, among others."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
 class SharedProcessGroup:
     """Which engines of this process live in a default process group that vLLM itself made.
 
@@ -68,20 +78,25 @@ class SharedProcessGroup:
 
     @contextmanager
     def leaving(self, engine: object) -> Iterator[None]:
-        """While ``engine`` shuts vLLM down: torch's groups stay, unless vLLM made them and ``engine`` is their last."""
+        """While ``engine`` shuts vLLM down: the groups stay, unless vLLM made the default one and ``engine`` is its last user.
+
+        vLLM's own subgroups stay too: making them again is collective, and one rank may restart its engine alone.
+        """
         was_user = id(engine) in self._users
         self._users.discard(id(engine))
         if was_user and not self._users:
             yield
             return
+        from vllm.distributed import parallel_state
         from vllm.v1.engine import core
 
-        clean_up = core.cleanup_dist_env_and_memory
-        core.cleanup_dist_env_and_memory = lambda *args, **kwargs: None
+        # vllm 0.32 destroys them at the end of the engine core's shutdown, 0.33 also in its executor's.
+        kept = core.cleanup_dist_env_and_memory, parallel_state.destroy_model_parallel
+        core.cleanup_dist_env_and_memory = parallel_state.destroy_model_parallel = lambda *args, **kwargs: None
         try:
             yield
         finally:
-            core.cleanup_dist_env_and_memory = clean_up
+            core.cleanup_dist_env_and_memory, parallel_state.destroy_model_parallel = kept
 
 
 PROCESS_GROUP = SharedProcessGroup()

@@ -41,6 +41,10 @@ class VLLMServer:
     """
 
     engine: Any
+    instance: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Tells a client that it talks to another server than before."""
+    transfers: int = 0
+    """Completed transfers of weights; a version alone can't tell this run's weights from an earlier run's."""
     clients: set[Connection] = field(default_factory=set)
     calls: Queue[_Call] = field(default_factory=Queue)
     waiting: list[_Call] = field(default_factory=list)
@@ -118,19 +122,24 @@ class VLLMServer:
     def _execute(self, operation: str, arguments: tuple[Any, ...]) -> Any:
         if operation == "load_files":
             self.engine.load_files(*arguments)
-            return self.engine.policy_version
+            self.transfers += 1
+            return self.transfers
         if operation == "describe":
-            names = {"max_model_len": "max_model_len", "model": "model_path", "version": "policy_version"}
-            return {key: getattr(self.engine, attribute) for key, attribute in names.items()}
-        if operation in ("sleep", "wake", "restart", "metrics"):
+            names = {"max_model_len": "max_model_len", "model": "model_path", "version": "policy_version", "alive": "alive"}
+            description = {key: getattr(self.engine, attribute) for key, attribute in names.items()}
+            return {**description, "instance": self.instance, "transfers": self.transfers}
+        if operation == "revive":  # every rank asks for it
+            return None if self.engine.alive else self.engine.restart()
+        if operation in ("sleep", "wake", "metrics"):
             return getattr(self.engine, operation)()
         raise ValueError(f"the sampler server knows no operation {operation!r}")
 
     def _release_waiting(self) -> None:
         still = []
         for call in self.waiting:
-            if self.engine.policy_version == call.arguments[0]:
-                _reply(call, self.engine.policy_version)
+            version, seen = call.arguments
+            if self.transfers > seen and self.engine.policy_version == version:
+                _reply(call, self.transfers)
             else:
                 still.append(call)
         self.waiting = still

@@ -35,7 +35,8 @@ def build_engine(config: SharedConfig, backend: Backend, tokenizer: Any, model_p
     if settings.server is not None:
         from rollout.vllm_client import VLLMServerEngine
 
-        return VLLMServerEngine(resolve(settings.server), leader=backend.world.is_main)
+        folder = settings.sync_folder and str(resolve(settings.sync_folder))
+        return VLLMServerEngine(resolve(settings.server), leader=backend.world.is_main, sync_folder=folder)
     if settings.tensor_parallel > 1:
         raise ConfigError("rollout.tensor_parallel: in training only a sampler server has several GPUs; set rollout.server")
     from rollout.vllm_engine import VLLMEngine

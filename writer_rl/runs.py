@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from memory_env.atomic import write_text
-from writer_rl.config import SharedConfig, config_keys, resolve, to_yaml
+from writer_rl.config import SFTConfig, SharedConfig, config_keys, resolve, to_yaml
 
 FREE_KEYS = (
     "output_dir",
@@ -27,6 +27,7 @@ FREE_KEYS = (
     "rollout.max_batch_tokens",
     "rollout.server",
     "rollout.sync_bound",
+    "rollout.sync_folder",
     "reward.qa.base_url",
     "reward.qa.concurrency",
     "reward.qa.deadline_s",
@@ -83,19 +84,20 @@ class RunDirectory:
 
         What was written after that checkpoint is forgotten. RunError or CheckpointError where it can't be as asked.
         """
-        from writer_rl.checkpoint import find_checkpoint, pointed_checkpoint
+        from writer_rl.checkpoint import find_checkpoint, pointed_checkpoint, read_state
 
         self.lock()
         resume = config.trainer.resume
         if resume == "never":
             self.require_unused()
             return None
-        if resume != "auto":
-            return find_checkpoint(resolve(resume))
-        latest = pointed_checkpoint(self.checkpoints, "latest")
-        if latest is not None:
-            self.require_same_settings(config)
-        return latest
+        auto = resume == "auto"
+        checkpoint = pointed_checkpoint(self.checkpoints, "latest") if auto else find_checkpoint(resolve(resume))
+        if checkpoint is not None:
+            _require_same_training(checkpoint, read_state(checkpoint), config)
+            if auto:
+                self.require_same_settings(config)
+        return checkpoint
 
     def require_unused(self) -> None:
         """RunError if a run has written here already."""
@@ -111,7 +113,12 @@ class RunDirectory:
         file = self.path / "config.yaml"
         if not file.is_file():
             return
-        before = yaml.safe_load(file.read_text(encoding="utf-8"))
+        try:
+            before = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError):
+            raise RunError(
+                f"{file}: is damaged, so that the run's settings are unknown; go on with --trainer.resume and a checkpoint of it"
+            ) from None
         for key, now in deciding_settings(config).items():
             then = _look_up(before, key)
             if then not in (now, _ABSENT):
@@ -128,22 +135,23 @@ class RunDirectory:
             os.fsync(stream.fileno())
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl, a torn last one left out."""
+        """The lines of metrics.jsonl; those that are no records (torn by a kill or a full disk) left out."""
         if not self.metrics_file.is_file():
             return []
         records = []
-        for line in self.metrics_file.read_text(encoding="utf-8").splitlines():
+        for line in self.metrics_file.read_bytes().splitlines():
             try:
-                records.append(json.loads(line))
+                record = json.loads(line)
             except ValueError:
-                break
+                continue
+            if isinstance(record, dict) and isinstance(record.get("round"), int):
+                records.append(record)
         return records
 
     def write_trajectories(self, number: int, records: Iterable[Mapping[str, Any]]) -> None:
         """Every completion of a round (or step) with its rewards."""
         self.trajectories.mkdir(exist_ok=True)
-        lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-        self._trajectory_file(number).write_text("".join(lines), encoding="utf-8")
+        self._trajectory_file(number).write_bytes(b"".join(_json_line(record) for record in records))
 
     def roll_back(self, rounds: int) -> None:
         """Forget what was written after the first `rounds` rounds (metrics lines carry their number as ``round``, from 1)."""
@@ -158,6 +166,14 @@ class RunDirectory:
         return self.trajectories / f"round-{number:06d}.jsonl"
 
 
+def _json_line(record: Mapping[str, Any]) -> bytes:
+    """UTF-8, escaped where a Writer wrote half of a surrogate pair (as \\ud83d in its JSON), which UTF-8 has not."""
+    try:
+        return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(record).encode() + b"\n"
+
+
 def deciding_settings(config: SharedConfig) -> dict[str, Any]:
     """The settings that decide what a run computes, by dotted key: all but FREE_KEYS.
 
@@ -169,6 +185,17 @@ def deciding_settings(config: SharedConfig) -> dict[str, Any]:
         for key, _, _ in config_keys(type(config))
         if not any(key == name or key.startswith(f"{name}.") for name in FREE_KEYS)
     }
+
+
+def _require_same_training(checkpoint: Path, state: Mapping[str, Any], config: SharedConfig) -> None:
+    """RunError for a checkpoint of SFT where GRPO is to go on, and the other way round."""
+    is_sft = "progress" in state
+    if is_sft != isinstance(config, SFTConfig):
+        kind, other = ("SFT", "GRPO") if is_sft else ("GRPO", "SFT")
+        raise RunError(
+            f"{checkpoint}: belongs to {kind}, {other} can't go on from it; name another output_dir and begin from its weights: "
+            f"--model.path {checkpoint}/model"
+        )
 
 
 _ABSENT = object()  # a setting that an older version of the program did not have

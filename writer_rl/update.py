@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from rollout.mismatch import truncated_importance
 from writer_rl.backend import Backend
 from writer_rl.batching import Batch, collate, length, micro_batches
 from writer_rl.config import GRPOTrainer
@@ -131,7 +132,7 @@ def _accumulate(
             micro.old = logp.detach()
         weights = None
         if settings.importance_cap is not None:
-            weights = (micro.old - micro.sampler).exp().nan_to_num(nan=1.0).clamp(max=settings.importance_cap)
+            weights = truncated_importance(micro.sampler, micro.old, settings.importance_cap)
         part = grpo_sums(logp, micro.old, micro.ref, micro.advantages, micro.batch.mask, settings.clip, settings.kl_coef, weights)
         backend.backward(part.loss / count, last=index == len(batches) - 1)
         figures = [part.loss.detach(), part.kl, part.clipped, part.tokens]

@@ -18,14 +18,17 @@ class ScriptedEngine:
 
     max_model_len = 64
     policy_version = 0
+    alive = True
 
     def __init__(self, model_path):
         self.model_path = model_path
-        self.batches, self.loaded, self.closed = [], {}, False
+        self.batches, self.loaded, self.closed, self.restarts = [], {}, False, 0
 
     def generate(self, requests):
         self.batches.append(len(requests))
         time.sleep(0.05)
+        if not self.alive:
+            raise EngineDied("generate: the vLLM engine is dead")
         if any(len(r.prompt_ids) >= self.max_model_len for r in requests):
             raise PromptTooLong("request 0 has a prompt of 64 tokens")
         return [Generation(r.prompt_ids, str(r.seed), (0.0,) * len(r.prompt_ids), "stop") for r in requests]
@@ -41,6 +44,13 @@ class ScriptedEngine:
 
     def sleep(self):
         raise EngineStateError("asleep already")
+
+    def wake(self):
+        if not self.alive:
+            raise EngineDied("wake: the vLLM engine is dead")
+
+    def restart(self):
+        self.alive, self.restarts = True, self.restarts + 1
 
     def metrics(self):
         raise RuntimeError("a bug")
@@ -117,6 +127,74 @@ def test_followers_wait_for_the_leaders_weights(served, build_model):
     assert len(drained) == len(trainer.state_dict()), "gathering shards is collective: every rank drains its iterator"
     assert engine.loaded.keys() == trainer.state_dict().keys(), "the tied head is sent"
     assert all(torch.equal(engine.loaded[name], tensor) for name, tensor in trainer.state_dict().items())
+
+
+def test_weights_that_an_earlier_run_left_under_the_same_version_do_not_count(served, build_model):
+    """A follower that trusted the version alone would go on before its leader has sent anything."""
+    engine, state = served
+    earlier = VLLMServerEngine(state)
+    earlier.update_weights(named_weights(build_model(seed=1, tie_word_embeddings=True)), 4)
+    earlier.close()
+    trainer = build_model(seed=4, tie_word_embeddings=True)
+    leader, follower = VLLMServerEngine(state), VLLMServerEngine(state, leader=False)
+    order = []
+
+    def follow():
+        follower.update_weights(named_weights(trainer), 4)
+        order.append("follower")
+
+    def lead():
+        time.sleep(0.3)
+        order.append("leader")
+        leader.update_weights(named_weights(trainer), 4)
+
+    at_once(follow, lead)
+    assert order == ["leader", "follower"]
+    # A leader that is done before the follower asks, and the same version once more.
+    leader.update_weights(named_weights(trainer), 4)
+    at_once(follow)
+
+
+def test_an_engine_that_died_inside_its_server_is_started_anew_once_and_synced(served, build_model):
+    engine, state = served
+    trainer = build_model(seed=4, tie_word_embeddings=True)
+    leader, follower = VLLMServerEngine(state), VLLMServerEngine(state, leader=False)
+    at_once(*(lambda e=e: e.update_weights(named_weights(trainer), 2) for e in (leader, follower)))
+    engine.alive = False
+    for rank in (leader, follower):
+        with pytest.raises(EngineDied, match="is dead"):
+            rank.generate(requests(2))
+    leader.restart(), follower.restart()
+    assert engine.alive and engine.restarts == 1
+    waited = []
+
+    def lead():
+        time.sleep(0.3)
+        waited.append("leader")
+        leader.update_weights(named_weights(trainer), 2)
+
+    at_once(lambda: (follower.update_weights(named_weights(trainer), 2), waited.append("follower")), lead)
+    assert waited == ["leader", "follower"], "the version is the old one, the weights are not there yet"
+    assert follower.generate(requests(3))[0].text == "3"
+
+
+def test_a_death_during_the_update_is_for_the_next_sync_to_mend(served, build_model):
+    """Between rollouts a rank only calls sleep, wake and metrics: none of them may end the run."""
+    engine, state = served
+    client = VLLMServerEngine(state)
+    engine.alive = False
+    client.wake()
+    client.update_weights(named_weights(build_model(tie_word_embeddings=True)), 7)
+    assert engine.restarts == 1 and engine.policy_version == 7
+    address, key = read_state(state)
+    with Client(address, authkey=key) as stopper:
+        stopper.send(("shutdown", ()))
+        stopper.recv()
+    while state.exists():
+        time.sleep(0.01)
+    client._connection.close()
+    client.sleep(), client.wake()
+    assert client.metrics() == {"prompt_tokens": 0.0, "generated_tokens": 0.0, "seconds": 0.0}
 
 
 def test_errors_keep_their_kind_across_the_socket(served):

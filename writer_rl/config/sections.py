@@ -87,10 +87,12 @@ class RolloutSection(Section):
     """GPUs that share one vLLM engine (evaluation; in training a sampler server has them: launch/sampler.py)."""
     server: str | None = None
     """vLLM in a process of its own: the state file of launch/sampler.py; null: in every rank's process."""
+    sync_folder: str | None = None
+    """Where weights are put for that server; null: shared memory of this machine. Another machine needs a path both see."""
     structured_output: bool = False
     """vLLM only: constrain decoding to the action schema. It biases training: docs/rollouts.md."""
     block_size: PositiveInt | None = None
-    """vLLM's cache block in tokens; null: vLLM's default (128 on CPUs: too coarse for short prompts)."""
+    """vLLM's cache block in tokens; null: 32 on CPUs (vLLM's 128 there is too coarse for short prompts), its default on GPUs."""
     kv_cache_gib: PositiveFloat | None = None
     """vLLM's cache on CPUs, in GiB; null: 1."""
     sync_bound: PositiveFloat | None = None
