@@ -7,7 +7,7 @@ checkpoints/
     state.json           counters, policy version, order position, world size, reference, ...
     engine/              DeepSpeed's parameters and optimizer state, one part per rank where ZeRO shards them
     rng-00000.pt         random number generators, per rank
-    model/               the model as `from_pretrained` reads it
+    model/               the model as `from_pretrained` reads it, an adapter merged; the adapter apart in model/adapter/
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import torch
 from memory_env.atomic import write_text
 from writer_rl.backend import Backend
 from writer_rl.distributed import World
+from writer_rl.lora import ADAPTER, has_adapter, merged, save_adapter
 from writer_rl.policy import Policy
 
 FORMAT = 1
@@ -165,9 +166,14 @@ def whole_weights(backend: Backend) -> dict[str, torch.Tensor] | None:
 
 
 def save_hf(policy: Policy, weights: dict[str, torch.Tensor], tokenizer: Any, folder: Path) -> None:
-    """A directory that `AutoModelForCausalLM.from_pretrained` reads: safetensors, configurations, tokenizer, chat template."""
-    policy.model.save_pretrained(folder, state_dict=weights)
+    """A directory that `AutoModelForCausalLM.from_pretrained` reads: safetensors, configurations, tokenizer, chat template.
+
+    weights: the model's whole tensors by its own names. An adapter is merged, and also stands apart in adapter/.
+    """
+    policy.model.save_pretrained(folder, state_dict=dict(merged(policy.model, weights.items())))
     tokenizer.save_pretrained(folder)
+    if has_adapter(policy.model):
+        save_adapter(policy.model, weights, folder / ADAPTER)
 
 
 def _description(backend: Backend) -> dict[str, Any]:

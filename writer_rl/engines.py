@@ -19,6 +19,7 @@ from rollout.weights import named_weights
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.backend import Backend
 from writer_rl.config import ROOT, ConfigError, DataSection, SharedConfig, resolve
+from writer_rl.lora import merged
 
 DEFAULT_PROMPT = ROOT / "configs" / "prompts" / "writer.jinja"
 
@@ -70,13 +71,18 @@ def build_prompt(data: DataSection, tokenizer: Any, context: int, max_new_tokens
 
 
 def sync(engine: Engine, backend: Backend, version: int, probe: Probe, bound: float | None, dtype: str) -> SyncReport:
-    """Give the engine the policy's weights as `version` and prove it (`rollout.sync`). Collective."""
+    """Give the engine the policy's weights as `version` and prove it (`rollout.sync`). Collective.
+
+    The hf engine has the policy's own module, adapter included; another gets an adapter's weights merged.
+    """
+    model = backend.policy.model
+    weights = named_weights(model)
     return sync_and_probe(
         engine,
-        named_weights(backend.policy.model),
+        weights if isinstance(engine, HFEngine) else merged(model, weights),
         version,
         probe,
-        module_logprobs(backend.policy.model),
+        module_logprobs(model),
         bound=bound or BOUNDS[getattr(torch, dtype)],
         reduce_max=lambda value: backend.world.max([value])[0],
     )

@@ -29,9 +29,10 @@ from writer_rl.distributed import World, connect, disconnect
 from writer_rl.doctor import cheap_checks, require
 from writer_rl.engines import JournaledEngine, build_engine, build_prompt, spare_model, sync
 from writer_rl.groups import Group, trajectory_records
+from writer_rl.lora import AdapterOff, add_adapter
 from writer_rl.optimizers import optimizer_factory
 from writer_rl.plots import draw_reward_curves
-from writer_rl.policy import load_policy, load_reference, load_tokenizer, model_source
+from writer_rl.policy import Policy, load_policy, load_reference, load_tokenizer, model_source
 from writer_rl.questions import Questions
 from writer_rl.run_state import RunState
 from writer_rl.runs import RunDirectory, deciding_settings
@@ -39,7 +40,7 @@ from writer_rl.samples import balanced_shares
 from writer_rl.schedule import NetworkOrder, lr_factor
 from writer_rl.stop import StopRequested, StopSignals
 from writer_rl.tracking import Tracker, console_line
-from writer_rl.update import UpdateReport, update_policy
+from writer_rl.update import Reference, UpdateReport, update_policy
 from writer_rl.validation import Validation
 
 
@@ -110,12 +111,12 @@ class GRPORun:
 
     def _build(self) -> None:
         config, world, trainer = self.config, self.world, self.config.trainer
-        policy = load_policy(config.model, config.seed, trainer.logprob_chunk)
+        if config.model.lora.dropout:
+            raise ConfigError("model.lora.dropout: GRPO compares log-probabilities of the same tokens; set it for sft only")
+        policy = add_adapter(load_policy(config.model, config.seed, trainer.logprob_chunk), config.model, config.seed)
         vocabulary = policy.head.weight.shape[0]
         self.tokenizer = load_tokenizer(config.model, vocabulary)
-        self.reference = load_reference(config.model, config.seed, trainer.logprob_chunk).to(world.device)
-        if self.reference.head.weight.shape[0] != vocabulary:
-            raise ConfigError(f"model.reference: {config.model.reference} has another vocabulary than {config.model.path}")
+        self.reference = self._reference(policy)
         context = policy.model.config.max_position_embeddings
         self.prompt = build_prompt(config.data, self.tokenizer, context, config.rollout.max_new_tokens)
         stage, _ = zero_settings(trainer, config.model.dtype)
@@ -130,6 +131,16 @@ class GRPORun:
         self.questions = Questions(config.reward.qa, self.directory.path / cache) if config.reward.qa.enabled else None
         self.probe = Probe.of([self._first_prompt()])
         self.validation = self._validation()
+
+    def _reference(self, policy: Policy) -> Reference:
+        """The frozen policy of the KL term: the policy's own base, where an adapter is trained, else a model of its own."""
+        model = self.config.model
+        if model.lora.rank and model.reference in (None, model.path):
+            return AdapterOff(policy)
+        reference = load_reference(model, self.config.seed, self.config.trainer.logprob_chunk).to(self.world.device)
+        if reference.head.weight.shape[0] != policy.head.weight.shape[0]:
+            raise ConfigError(f"model.reference: {model.reference} has another vocabulary than {model.path}")
+        return reference
 
     def _require_frozen(self) -> None:
         """The judge that began a run ends it: ConfigError where its questions, budgets, prompts or judge have changed."""
@@ -146,9 +157,12 @@ class GRPORun:
 
     def _introduce(self, checkpoint: Path | None) -> None:
         """What is about to happen, in a line or two."""
-        count = sum(p.numel() for p in self.reference.parameters())
+        sizes = [(getattr(p, "ds_numel", p.numel()), p.requires_grad) for p in self.backend.policy.parameters()]
+        count = f"{sum(size for size, _ in sizes):,} parameters"
+        if self.config.model.lora.rank:
+            count += f" ({sum(size for size, trained in sizes if trained):,} of an adapter are trained)"
         steps, done = self.config.trainer.steps, self.state.round
-        self.tracker.say(f"{count:,} parameters, {len(self.data)} networks, {steps} rounds, in {self.directory.path}")
+        self.tracker.say(f"{count}, {len(self.data)} networks, {steps} rounds, in {self.directory.path}")
         if checkpoint is not None:
             self.tracker.say(f"going on after round {done} from {checkpoint}" if done < steps else f"all {done} rounds are done")
         warning = unseen_text_warning(self.data.values(), self.config.reward.tokenizer)

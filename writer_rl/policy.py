@@ -24,8 +24,8 @@ class PolicyError(ValueError):
 class Policy(nn.Module):
     """A causal language model whose forward pass scores completion tokens.
 
-    `model` is the transformers model under its own names (what is exported and what the sampler loads). Dropout is off, so that
-    the same tokens under the same parameters always have the same log-probabilities.
+    `model` is the transformers model under its own names (what is exported and what the sampler loads). Its dropout is off, so
+    that the same tokens under the same parameters always have the same log-probabilities.
 
     Example: ``logprobs, entropy = policy(collate(samples), entropy=True)``; both [N], one number per completion token.
     """

@@ -29,6 +29,7 @@ from writer_rl.demonstrations import CorpusTaste, Demonstration, Stream, copy_po
 from writer_rl.distributed import World, connect, disconnect
 from writer_rl.doctor import cheap_checks, require
 from writer_rl.engines import build_prompt
+from writer_rl.lora import add_adapter
 from writer_rl.metrics import checked
 from writer_rl.optimizers import optimizer_factory
 from writer_rl.policy import load_policy, load_tokenizer
@@ -136,7 +137,7 @@ class SFTRun:
 
     def _build(self) -> None:
         config, world, trainer = self.config, self.world, self.config.trainer
-        policy = load_policy(config.model, config.seed, trainer.logprob_chunk)
+        policy = add_adapter(load_policy(config.model, config.seed, trainer.logprob_chunk), config.model, config.seed)
         self.vocabulary = policy.head.weight.shape[0]
         self.tokenizer = load_tokenizer(config.model, self.vocabulary)
         context = policy.model.config.max_position_embeddings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -15,8 +15,10 @@ from writer_rl.backend import Backend
 from writer_rl.batching import Batch, collate, length, micro_batches
 from writer_rl.config import GRPOTrainer
 from writer_rl.objective import grpo_sums
-from writer_rl.policy import Policy
 from writer_rl.samples import ZERO_WORK, Sample
+
+Reference = Callable[[Batch], tuple[Tensor, Tensor | None]]
+"""The frozen policy of the KL term; called like a `Policy`."""
 
 SKIP_REASONS = ("kl", "nonfinite", "empty")
 """KL over the limit; a loss or gradient that is not finite; no sample with a nonzero advantage."""
@@ -73,7 +75,7 @@ class _MicroBatch:
 
 
 def update_policy(
-    backend: Backend, reference: Policy, samples: Sequence[Sample], settings: GRPOTrainer, lr_factor: float = 1.0
+    backend: Backend, reference: Reference, samples: Sequence[Sample], settings: GRPOTrainer, lr_factor: float = 1.0
 ) -> UpdateReport:
     """Train on this rank's share of an update's samples, all of nonzero advantage. Collective.
 

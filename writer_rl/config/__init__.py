@@ -6,6 +6,7 @@ from writer_rl.config.section import ROOT, Section, resolve
 from writer_rl.config.sections import (
     DataSection,
     EvaluationSection,
+    LoRASection,
     ModelSection,
     QASection,
     RewardSection,
@@ -24,6 +25,7 @@ __all__ = [
     "EvaluationSection",
     "GRPOConfig",
     "GRPOTrainer",
+    "LoRASection",
     "ModelSection",
     "QASection",
     "RewardSection",

@@ -39,6 +39,8 @@ class ModelSection(Section):
     """The attention kernel that transformers uses."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
+    lora: LoRASection = LoRASection()
+    """A low-rank adapter instead of full training."""
 
 
 class DataSection(Section):
