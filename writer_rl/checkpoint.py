@@ -19,6 +19,7 @@ import random
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
@@ -97,10 +98,18 @@ class Checkpoints:
         """
         state = read_state(path)
         _check_fits(path, state, _description(backend))
-        backend.load(path)
-        rng = path / f"rng-{self.world.rank:05d}.pt"
-        if rng.is_file():  # more ranks than before: the new ones keep their own
-            _set_rng_state(torch.load(rng, weights_only=True))
+        try:
+            backend.load(path)
+            rng = path / f"rng-{self.world.rank:05d}.pt"
+            if rng.is_file():  # more ranks than before: the new ones keep their own
+                _set_rng_state(torch.load(rng, weights_only=True))
+        except torch.OutOfMemoryError:
+            raise
+        except (RuntimeError, OSError, EOFError, UnpicklingError, KeyError) as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0].partition(". ")[0]
+            raise CheckpointError(
+                f"{path}: is damaged ({reason}); go on from an older one: --trainer.resume {path.parent}/NUMBER"
+            ) from None
         return state
 
     def forget_after(self, number: int) -> None:
@@ -123,10 +132,16 @@ class Checkpoints:
 
 
 def pointed_checkpoint(folder: Path, pointer: str) -> Path | None:
-    """The complete checkpoint that `folder`/latest or best names, if there is one."""
+    """The complete checkpoint that `folder`/latest or best names, if there is one.
+
+    Where a copy of the run has lost its `latest`, that is the complete one with the highest number.
+    """
     file = folder / pointer
     path = folder / file.read_text(encoding="utf-8").strip() if file.is_file() else None
-    return path if path is not None and (path / "state.json").is_file() else None
+    if path is not None and (path / "state.json").is_file():
+        return path
+    complete = [p for p in folder.glob("[0-9]*") if p.name.isdigit() and (p / "state.json").is_file()]
+    return max(complete, key=lambda p: int(p.name), default=None) if pointer == "latest" else None
 
 
 def find_checkpoint(path: Path) -> Path:

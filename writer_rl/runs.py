@@ -97,6 +97,8 @@ class RunDirectory:
             _require_same_training(checkpoint, read_state(checkpoint), config)
             if auto:
                 self.require_same_settings(config)
+            elif checkpoint.resolve().parent != self.checkpoints.resolve():
+                self.require_unused()
         return checkpoint
 
     def require_unused(self) -> None:

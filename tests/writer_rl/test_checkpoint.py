@@ -152,3 +152,23 @@ def test_a_pointer_to_nothing_is_no_checkpoint(tmp_path, world, trained):
     checkpoints = save(tmp_path, world, trained, [1])
     shutil.rmtree(tmp_path / "000001")
     assert checkpoints.latest() is None
+
+
+def test_a_copy_that_lost_its_pointer_is_still_known(tmp_path, world, trained):
+    checkpoints = save(tmp_path, world, trained, [9, 10], best=[9])
+    (tmp_path / "latest").unlink()
+    (tmp_path / "000011").mkdir()
+    assert checkpoints.latest().name == find_checkpoint(tmp_path).name == "000010"
+    (tmp_path / "best").unlink()
+    assert checkpoints.best() is None
+
+
+@pytest.mark.parametrize("kind", ["engine", "rng"])
+@pytest.mark.parametrize("left", [0, 100])
+def test_a_damaged_file_is_one_line_with_the_remedy(tmp_path, world, trained, kind, left):
+    checkpoints = save(tmp_path, world, trained, [1])
+    for file in tmp_path.glob("000001/engine/*.pt" if kind == "engine" else "000001/rng-*.pt"):
+        file.write_bytes(file.read_bytes()[:left])
+    with pytest.raises(CheckpointError, match="000001: is damaged .*--trainer.resume") as caught:
+        checkpoints.restore(checkpoints.latest(), build(world))
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
