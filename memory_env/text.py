@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 
 # Ideographs, kana and hangul stand for themselves: those scripts put no space between words.
 _SINGLE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
@@ -50,6 +52,14 @@ def lexical_cosine(a: str, b: str) -> float:
         left, right = right, left
     dot = sum(count * right.get(word, 0) for word, count in left.items())
     return dot / math.sqrt(squared_norm(left) * squared_norm(right)) if dot else 0.0
+
+
+def json_utf8(value: Any, **layout: Any) -> bytes:
+    """A JSON text that people can read, as UTF-8; half a surrogate pair, which UTF-8 has not, stays an escape.
+
+    Example: json_utf8(["好", "\\ud83d"]) == '["好", "\\\\ud83d"]'.encode().
+    """
+    return json.dumps(value, ensure_ascii=False, **layout).encode("utf-8", "backslashreplace")
 
 
 def _escaped(char: str) -> str:

@@ -34,7 +34,7 @@ class ResponseCache:
 
     def put(self, key: str, response: Mapping[str, Any]) -> None:
         with self._lock:
-            text = json.dumps(dict(response), ensure_ascii=False)
+            text = json.dumps(dict(response))
             self._connection.execute("INSERT OR REPLACE INTO responses VALUES (?, ?)", (key, text))
 
     def usage(self) -> dict[str, StageUsage]:

@@ -90,6 +90,31 @@ def test_a_checkpoint_writes_answers_and_is_resumed(run, chats, tmp_path, capsys
         assert (tmp_path / "e" / name).read_bytes() == content, name
 
 
+@pytest.mark.parametrize("odd", ["a\u2028b", "a\x85b", "a\x0b\x1e\x00b", "a\ud83db"], ids=ascii)
+def test_whatever_a_chat_holds_is_evaluated_and_resumed(run, tmp_path, capsys, odd):
+    """What Python takes for a line end, control characters, half of an emoji: in messages, questions, answers and records."""
+    turn = {"speaker": "Ana", "content": f"I like tea {odd}"}
+    question = {"id": "q1", "category": f"c {odd}", "question": f"What does Ana like? {odd}", "answer": f"tea {odd}"}
+    network = {
+        "speakers": ["Ana"],
+        "sessions": [{"session_id": "s1", "turns": [turn]}],
+        "qa_pairs": [question],
+        "meta": {"network_id": "n"},
+    }
+    record = {"owner": "Ana", "source": "Ana", "layer": "per_speaker_core", "utype": "fact", "content": f"likes tea {odd}"}
+    taught = {"network_id": "n", "transitions": [{"actions": [{"action": "ADD", **record}]}]}
+    for name, document in (("network.json", network), ("taught.json", taught)):
+        (tmp_path / name).write_text(json.dumps(document))
+    arguments = (
+        "--config", "configs/evaluate.yaml", "--networks", tmp_path / "network.json",
+        "--data.trajectories", f"[{tmp_path / 'taught.json'}]", "--writer", "teacher", "--output", tmp_path / "e", *QUIET,
+    )  # fmt: skip
+    first = run(*arguments, capsys=capsys)
+    assert first[0] == 0 and run(*arguments, capsys=capsys) == first, first[2]
+    line = json.loads((tmp_path / "e" / "questions.jsonl").read_text(encoding="utf-8"))
+    assert line["gold"] == question["answer"] and line["correct"]
+
+
 def test_other_questions_or_budgets_are_never_one_table(run, chats, tmp_path, capsys):
     base = ("--config", chats, "--writer", "teacher", *QUIET)
     assert run(*base, "--output", tmp_path / "a", capsys=capsys)[0] == 0

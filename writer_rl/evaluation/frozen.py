@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memory_env.network import Network
 from memory_env.query.pipeline import QueryPipeline
 from memory_env.query.protocol import Answerer, Judge
+from memory_env.text import json_utf8
 
 PARTS = ("questions", "prompts", "budgets", "judge")
 
@@ -58,7 +58,7 @@ def _network(network: Network) -> list[Any]:
 
 
 def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return hashlib.sha256(json_utf8(value, sort_keys=True)).hexdigest()
 
 
 def _short(digest: str | None) -> str:

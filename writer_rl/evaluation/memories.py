@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_env import DataError, MemoryState, Network, Report, parse_completion, step
+from memory_env.text import json_utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,8 @@ class MemoryFile:
 
 def append_line(path: Path, value: Mapping[str, Any]) -> None:
     """Adds one JSON line; a process that is killed later has not lost it."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(value, ensure_ascii=False) + "\n")
+    with path.open("ab") as file:
+        file.write(json_utf8(value) + b"\n")
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -112,7 +113,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     if len(whole) < len(raw):
         path.write_bytes(whole)
     lines = []
-    for number, line in enumerate(whole.decode("utf-8").splitlines(), 1):
+    for number, line in enumerate(whole.split(b"\n")[:-1], 1):  # a text may hold U+2028 and its like, no line ends there
         try:
             lines.append(json.loads(line))
         except ValueError:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_env import DataError
+from memory_env.text import one_line
 from writer_rl.evaluation.frozen import PARTS, require_equal
 
 SHARED_PARTS = tuple(part for part in PARTS if part != "budgets")
@@ -130,12 +131,11 @@ def spread(mean: float, deviation: float | None) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Aligned text, the first column to the left."""
-    widths = [max(len(str(line[place])) for line in (header, *rows)) for place in range(len(header))]
+    """Aligned text, the first column to the left; a name with line breaks or unprintable characters shows their escapes."""
+    header, rows = [one_line(cell) for cell in header], [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(len(line[place]) for line in (header, *rows)) for place in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
-        return "  ".join(
-            str(c).ljust(w) if not i else str(c).rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True))
-        )
+        return "  ".join(c.ljust(w) if not i else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True)))
 
     return "\n".join([line(header), "  ".join("-" * width for width in widths), *map(line, rows)])

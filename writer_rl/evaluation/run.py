@@ -19,6 +19,7 @@ from tqdm import tqdm
 from memory_env import DataError, Network
 from memory_env.query.response_cache import ResponseCache
 from memory_env.query.token_usage import table_row
+from memory_env.text import json_utf8
 from writer_rl.config import EvaluationConfig
 from writer_rl.data import taught
 from writer_rl.evaluation import report
@@ -241,5 +242,5 @@ def _claim(output: Path, frozen: Mapping[str, str]) -> None:
 def _write_json(path: Path, value: Any) -> None:
     """Whole or not at all."""
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    partial.write_bytes(json_utf8(value, indent=1) + b"\n")
     os.replace(partial, path)

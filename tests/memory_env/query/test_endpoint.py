@@ -203,6 +203,18 @@ def test_an_answer_is_asked_once_and_kept_for_the_next_run(tmp_path):
         assert shared.ledger.stages()["answer"] == type(shared.ledger.stages()["answer"])(1, 1, 100, 7)
 
 
+@pytest.mark.parametrize("odd", ["\ud83d", "\u2028", "\x00", "好"], ids=ascii)
+def test_any_text_a_model_can_write_is_kept(tmp_path, odd):
+    script = Script(ok({"answer": f"Alice: figs {odd}"}))
+    with serving(script) as url:
+        for _ in range(2):
+            cache = ResponseCache(tmp_path / "cache.sqlite")
+            answer = EndpointAnswerer(client(url, cache=cache)).answer(QUESTION, EVIDENCE)
+            cache.close()
+            assert answer.text == f"Alice: figs {odd}".strip()
+    assert len(script.requests) == 1
+
+
 def test_whatever_determines_the_answer_is_in_the_key(tmp_path):
     cache = ResponseCache(tmp_path / "cache.sqlite")
     script = Script(ok(RIGHT))
