@@ -12,6 +12,7 @@ trajectories stay comparable.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -93,7 +94,7 @@ class QAGain:
 
 
 class QAFailure(RuntimeError):
-    """More questions could not be judged than the configured share. No gain was computed; the rollouts are unharmed."""
+    """More questions could not be judged than `allowed_failures`. No gain was computed; the rollouts are unharmed."""
 
     def __reduce__(self):  # ranks send it to each other
         return type(self), (self.errors, self.questions, self.max_failure_rate)
@@ -101,9 +102,17 @@ class QAFailure(RuntimeError):
     def __init__(self, errors: Sequence[QAError], questions: int, max_failure_rate: float):
         self.errors, self.questions, self.max_failure_rate = tuple(errors), questions, max_failure_rate
         super().__init__(
-            f"{len(errors)} of {questions} questions could not be judged, more than the allowed share of "
-            f"{max_failure_rate:g} (max_failure_rate): {errors[-1]}; when the answerer and judge work again, resume"
+            f"{len(errors)} of {questions} questions could not be judged, {allowed_failures(questions, max_failure_rate)} may "
+            f"fail (max_failure_rate {max_failure_rate:g}): {errors[-1]}; when the answerer and judge work again, resume"
         )
+
+
+def allowed_failures(questions: int, rate: float) -> int:
+    """The share `rate` of the questions, rounded up: one failure alone says little about an endpoint.
+
+    Example: with a rate of 0.2, one of 1 to 5 questions may fail, two of 6 to 10; with 0.0 none.
+    """
+    return math.ceil(round(rate * questions, 9))  # 0.07 * 100 is a hair above 7
 
 
 def select_questions(questions: Sequence[Question], limit: int = 4) -> tuple[Question, ...]:
@@ -129,7 +138,7 @@ def qa_gain(
     """The gain of each group, in their order; at most `concurrency` retrievals, answers or judgments at a time.
 
     The gains do not depend on which call ends first; where something failed, `calls` and the error that is kept may: a
-    question that is left out is not asked further. Raises QAFailure as soon as more than `max_failure_rate` of the
+    question that is left out is not asked further. Raises QAFailure as soon as more than `allowed_failures` of the
     selected questions of all groups have failed. Whatever else a part raises comes through, and no more calls start.
     """
     asked = [_Asked(place, group, select_questions(group.questions, max_questions)) for place, group in enumerate(groups)]
@@ -166,6 +175,7 @@ class _Calls:
         self._pool, self._max_failure_rate = pool, max_failure_rate
         self._asked = asked
         self._questions = sum(len(one.questions) for one in asked)
+        self._allowed = allowed_failures(self._questions, max_failure_rate)
         self._lock = threading.Lock()
         self.made: Counter[int] = Counter()
         self.errors: dict[Key, QAError] = {}
@@ -179,7 +189,7 @@ class _Calls:
         results = {}
         for key, result in self._pool.imap_unordered(attempt, work.items()):
             results[key] = result
-            if len(self.errors) > self._max_failure_rate * self._questions:
+            if len(self.errors) > self._allowed:
                 raise QAFailure(list(self.errors.values()), self._questions, self._max_failure_rate)
         return {key: results[key] for key in work if work[key][0] not in self.errors}
 

@@ -125,7 +125,7 @@ class QASection(Section):
     deadline_s: PositiveFloat = 300.0
     """Seconds for one question, retries included."""
     max_failure_rate: float = Field(default=0.2, ge=0, le=1)
-    """The run stops (resumable) when a larger share of a round's questions could not be judged."""
+    """The run stops (resumable) when more of a round's questions than this share, rounded up, could not be judged."""
 
 
 class RewardSection(Section):
