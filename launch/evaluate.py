@@ -5,7 +5,7 @@ the paper's Table 3 is printed. Interrupted, the same command continues.
 
 python launch/evaluate.py --config configs/evaluate.yaml --writer teacher --writer none --output runs/evaluation
 python launch/evaluate.py --config configs/evaluate.yaml --writer SFT=runs/0/sft,runs/1/sft --writer RL=runs/0/grpo,runs/1/grpo \\
-    --writer teacher --ablations --grid --baselines --output runs/evaluation
+    --writer teacher --ablations --grid --full-evidence --baselines --output runs/evaluation
 python launch/evaluate.py --config runs/demo/grpo/config.yaml                        # a training run's own checkpoint
 python launch/evaluate.py --compare runs/a/evaluation.json runs/b/evaluation.json    # one table of several results
 """
@@ -21,7 +21,7 @@ from writer_rl.evaluation import report
 from writer_rl.evaluation.run import FROZEN_FILE, Plan, evaluate
 from writer_rl.evaluation.writers import WriterSpec
 
-TABLES = ("ablations", "grid", "baselines")
+TABLES = ("ablations", "grid", "full_evidence", "baselines")
 
 
 def main(argv: list[str]) -> int | None:
@@ -40,6 +40,7 @@ def main(argv: list[str]) -> int | None:
     )
     arguments.add_argument("--ablations", action="store_true", help="also: without S1, S2, its GROUP or PERSON half, with ASK")
     arguments.add_argument("--grid", action="store_true", help="also: S1 top-k 5/10/20 x S2 k 2/4/6, with a plot")
+    arguments.add_argument("--full-evidence", action="store_true", help="also: every message and record, without any budget")
     arguments.add_argument("--baselines", action="store_true", help="also: BM25, dense retrieval (if installed), full context")
     arguments.add_argument("--output", help="where the files go (default: the configured output_dir)")
     arguments.add_argument(

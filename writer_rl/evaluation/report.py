@@ -20,7 +20,7 @@ def evaluation_document(total: int, frozen: Mapping[str, str], rows: Sequence[Ma
 
 
 def variant_document(total: int, frozen: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """ablations.json, grid.json, baselines.json: rows differ in their budgets, which each names itself."""
+    """ablations.json, grid.json, full_evidence.json, baselines.json: rows differ in their budgets, which each names itself."""
     return {"total": total, "frozen": {part: frozen[part] for part in ("questions", "judge")}, "rows": list(rows)}
 
 

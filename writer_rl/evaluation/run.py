@@ -29,7 +29,7 @@ from writer_rl.evaluation.memories import Memory, MemoryFile, replay
 from writer_rl.evaluation.plot import plot_grid
 from writer_rl.evaluation.scores import Result, summary
 from writer_rl.evaluation.setup import CACHE_FILE, Setup, budgets_of, dense_available, networks_of, open_setup
-from writer_rl.evaluation.variants import MAIN, Variant, ablations, baselines, grid, main_variant
+from writer_rl.evaluation.variants import MAIN, Variant, ablations, baselines, full_evidence, grid, main_variant
 from writer_rl.evaluation.writers import NOBODY, Writer, WriterSpec, open_writer
 from writer_rl.memory_metrics import memory_metrics
 
@@ -42,7 +42,9 @@ class Unjudged(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to evaluate. `tables` of "ablations", "grid", "baselines"; `networks` overrides the configured ones by paths."""
+    """What to evaluate. `tables` of "ablations", "grid", "full_evidence", "baselines"; `networks` (paths) overrides the
+    configured ones.
+    """
 
     writers: tuple[WriterSpec, ...]
     tables: tuple[str, ...] = ()
@@ -62,7 +64,7 @@ def evaluate(config: EvaluationConfig, plan: Plan, output: Path) -> Outcome:
 
     Files: evaluation.json (SPEC 7), questions.jsonl (every answer with its verdict), memories.jsonl (every output of every
     Writer), memory.json (metrics against the teacher, where there is one), and ablations.json, grid.json with grid.png,
-    baselines.json.
+    full_evidence.json, baselines.json.
 
     Raises FrozenError where `output` holds results under other conditions, DataError for bad input, TooManyFailures or
     Unjudged when the backend fails (run again to continue), EndpointUnusable when it can't work at all.
@@ -184,7 +186,7 @@ class _Run:
         document = report.variant_document(total, frozen, rows)
         if name == "grid" and plot_grid(rows, self._output / "grid.png"):
             document["plot"] = "grid.png"
-        first = {"ablations": "Ablation", "grid": "Budgets", "baselines": "Baseline"}[name]
+        first = {"ablations": "Ablation", "grid": "Budgets", "full_evidence": "Evidence", "baselines": "Baseline"}[name]
         return document, report.variant_table(document, first, "full, no ASK" if name == "ablations" else None)
 
     def memory_metrics(self, memories: Mapping[str, list[list[Memory]]]) -> dict[str, dict[str, float]]:
@@ -212,6 +214,8 @@ def _variants(table: str, budgets: Any) -> list[Variant]:
         return ablations(budgets)
     if table == "grid":
         return grid(budgets)
+    if table == "full_evidence":
+        return full_evidence()
     return baselines(budgets, dense_available())
 
 
@@ -220,7 +224,7 @@ def _of_table(table: str, memories: Mapping[str, list[list[Memory]]]) -> dict[st
     too.
     """
     writers = {name: seeds for name, seeds in memories.items() if name != NOBODY} or dict(memories)
-    if table == "ablations":
+    if table in ("ablations", "full_evidence"):
         return writers
     name, seeds = next(iter(writers.items()))
     return {("messages alone" if table == "baselines" else name): seeds[:1]}

@@ -1,10 +1,12 @@
-"""What a memory is queried with: the controlled configuration, the ablations of Table 22, the grid of Fig. 6, and baselines."""
+"""What a memory is queried with: the controlled configuration, the ablations of Table 22, the grid of Fig. 6, full evidence, and
+baselines.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from memory_env.query.budgets import QueryBudgets
+from memory_env.query.budgets import UNLIMITED, QueryBudgets
 
 MAIN = "main"
 GRID_S1 = (5, 10, 20)
@@ -52,6 +54,14 @@ def grid(budgets: QueryBudgets) -> list[Variant]:
         Variant("grid", f"S1 {s1} x S2 {s2}", replace(budgets, s1_recall=s1, s1_k=s1, s2_k=s2, source_k=1, ask=False))
         for s1 in GRID_S1
         for s2 in GRID_S2
+    ]
+
+
+def full_evidence() -> list[Variant]:
+    """No budget at all: every message, and every record of the rows asked for. What a memory could answer at best."""
+    return [
+        Variant("full_evidence", "all messages and records", UNLIMITED),
+        Variant("full_evidence", "all messages", replace(UNLIMITED, s2_person=False, s2_group=False)),
     ]
 
 
