@@ -40,15 +40,20 @@ class StepOutcome:
     """Before clipping, over all ranks."""
 
 
-def adamw(module: nn.Module, settings: TrainerSection) -> torch.optim.Optimizer:
-    """AdamW on every trainable parameter; decay on matrices only."""
+def parameter_groups(module: nn.Module) -> list[dict[str, Any]]:
+    """Every trainable parameter, in groups for an optimizer: decay on matrices only."""
     parameters = [p for p in module.parameters() if p.requires_grad]
     # Under ZeRO-3 a parameter's own shape is that of an empty shard; ds_shape is the real one.
     matrices = [p for p in parameters if len(getattr(p, "ds_shape", p.shape)) >= 2]
     vectors = [p for p in parameters if len(getattr(p, "ds_shape", p.shape)) < 2]
     groups = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]
+
+
+def adamw(module: nn.Module, settings: TrainerSection) -> torch.optim.Optimizer:
+    """AdamW on every trainable parameter."""
     return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
+        parameter_groups(module),
         lr=settings.lr,
         betas=settings.betas,
         eps=settings.eps,

@@ -1,4 +1,4 @@
-"""Muon for matrices beside AdamW for the rest, in float32, and which optimizer a configuration asks for.
+"""Which optimizer a configuration asks for: AdamW, AdamW with moments in 8 bits, or Muon for matrices beside AdamW for the rest.
 
 Muon (Jordan et al., 2024) replaces a matrix's momentum by the nearest orthogonal matrix, so that every direction of the matrix
 moves at the same pace; small models learn to copy in a fraction of AdamW's steps. `torch.optim.Muon` computes in bfloat16, which
@@ -7,6 +7,7 @@ CPUs without it emulate slowly; here the iteration is float32, and matrices of o
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw as adamw_step
 
-from writer_rl.backend import OptimizerFactory, adamw
+from writer_rl.backend import OptimizerFactory, adamw, parameter_groups
 from writer_rl.config import TrainerSection
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
@@ -24,6 +25,8 @@ ITERATIONS = 5
 MOMENTUM = 0.95
 RMS = 0.2
 """Root mean square of an update's entries at rate 1, about AdamW's."""
+EIGHT_BIT_ELEMENTS = 2**30
+"""At most so many in one group of the 8-bit optimizer: ZeRO flattens a group, and the kernels count elements in 32 bits."""
 
 
 class OptimizerError(ValueError):
@@ -33,16 +36,59 @@ class OptimizerError(ValueError):
 def optimizer_factory(settings: TrainerSection, zero_stage: int, ranks: int) -> OptimizerFactory:
     """What makes the configured optimizer for a `writer_rl.backend.Backend`.
 
-    Raises OptimizerError for muon where ZeRO gives a rank only pieces of matrices: stage 1 or 2 on several ranks, and stage 3.
+    Raises OptimizerError for adamw8bit without bitsandbytes, and for muon where ZeRO gives a rank only pieces of matrices:
+    stage 1 or 2 on several ranks, and stage 3.
     """
     if settings.optimizer == "adamw":
         return adamw
+    if settings.optimizer == "adamw8bit":
+        _import_bitsandbytes()
+        return adamw8bit
     if zero_stage == 3 or (zero_stage and ranks > 1):
         raise OptimizerError(
             f"trainer.optimizer: muon needs whole matrices, and ZeRO {zero_stage} on {ranks} rank(s) shards them; "
             "use adamw or trainer.zero_stage 0"
         )
     return muon_and_adamw
+
+
+def adamw8bit(module: nn.Module, settings: TrainerSection) -> torch.optim.Optimizer:
+    """AdamW whose two moments take a byte each: blocks of 256 values share a float32 scale (Dettmers et al., 2021).
+
+    Tensors of fewer than 4,096 elements keep float32 moments.
+    """
+    return _import_bitsandbytes().AdamW8bit(
+        [part for group in parameter_groups(module) for part in _parts(group, EIGHT_BIT_ELEMENTS)],
+        lr=settings.lr,
+        betas=settings.betas,
+        eps=settings.eps,
+        weight_decay=settings.weight_decay,
+    )
+
+
+def _parts(group: dict[str, Any], most: int) -> list[dict[str, Any]]:
+    """A parameter group cut so that none has more than `most` elements; a larger parameter is alone."""
+    parts: list[list[nn.Parameter]] = [[]]
+    size = 0
+    for p in group["params"]:
+        count = getattr(p, "ds_numel", p.numel())
+        if parts[-1] and size + count > most:
+            parts.append([])
+            size = 0
+        parts[-1].append(p)
+        size += count
+    return [{**group, "params": part} for part in parts]
+
+
+def _import_bitsandbytes() -> Any:
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it logs what a CPU has not
+    try:
+        import bitsandbytes.optim
+    except (ImportError, OSError, RuntimeError):  # the latter two: its library does not fit the machine's CUDA
+        raise OptimizerError(
+            "trainer.optimizer: adamw8bit needs the package bitsandbytes: pip install bitsandbytes, or use adamw"
+        ) from None
+    return bitsandbytes.optim
 
 
 def muon_and_adamw(module: nn.Module, settings: TrainerSection) -> MuonAdamW:

@@ -20,8 +20,8 @@ class TrainerSection(Section):
     """The rate at the end of a linear or cosine schedule."""
     warmup_steps: NonNegativeInt = 0
     """Steps over which the rate first rises from 0."""
-    optimizer: Literal["adamw", "muon"] = "adamw"
-    """muon: float32 Muon on matrices (rate `matrix_lr`), AdamW on the rest; needs whole matrices (zero_stage 0)."""
+    optimizer: Literal["adamw", "adamw8bit", "muon"] = "adamw"
+    """adamw8bit: moments in 8 bits (bitsandbytes); muon: float32 Muon on matrices (`matrix_lr`; zero_stage 0), AdamW on the rest."""
     matrix_lr: PositiveFloat = 5e-3
     """Muon's rate for matrices."""
     weight_decay: NonNegativeFloat = 0.0
