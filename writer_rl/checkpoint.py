@@ -32,6 +32,7 @@ from writer_rl.lora import ADAPTER, has_adapter, merged, save_adapter
 from writer_rl.policy import Policy
 
 FORMAT = 1
+POINTERS = ("latest", "best")
 
 
 class CheckpointError(ValueError):
@@ -145,10 +146,15 @@ def pointed_checkpoint(folder: Path, pointer: str) -> Path | None:
 
 
 def find_checkpoint(path: Path) -> Path:
-    """`path` if it is a checkpoint, else the newest of the run directory or checkpoints folder that it is.
+    """`path` if it is a checkpoint, the one it points to if it is `latest` or `best`, else the newest of the run directory or
+    checkpoints folder that it is.
 
     Raises CheckpointError where there is none.
     """
+    if path.is_file() and path.name in POINTERS:
+        pointed = pointed_checkpoint(path.parent, path.name)
+        if pointed is not None:
+            return pointed
     for folder in (path, path / "checkpoints"):
         if (folder / "state.json").is_file():
             return folder

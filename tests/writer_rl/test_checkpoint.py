@@ -124,7 +124,9 @@ def test_without_shards_any_number_of_ranks_can_go_on(tmp_path, world, trained):
 
 
 def test_finding_one_from_any_folder_around_it(tmp_path, world, trained):
-    save(tmp_path / "run" / "checkpoints", world, trained, [1, 2])
+    save(tmp_path / "run" / "checkpoints", world, trained, [1, 2], best={1})
+    assert find_checkpoint(tmp_path / "run" / "checkpoints" / "best").name == "000001"
+    assert find_checkpoint(tmp_path / "run" / "checkpoints" / "latest").name == "000002"
     newest = tmp_path / "run" / "checkpoints" / "000002"
     for place in ("run", "run/checkpoints", "run/checkpoints/000002"):
         assert find_checkpoint(tmp_path / place) == newest
