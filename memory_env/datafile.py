@@ -63,7 +63,7 @@ class Fields:
     def of(cls, value: Any, where: str, place: str = "") -> Fields:
         """Wrap `value`; raises DataError unless it is an object."""
         if not isinstance(value, dict):
-            raise DataError(f"{where}: {place or 'the file'} is {_kind(value)}; it must be an object")
+            raise DataError(f"{where}: {place or 'the file'} is {kind_of(value)}; it must be an object")
         return cls(value, where, place)
 
     def at(self, key: str) -> str:
@@ -82,7 +82,7 @@ class Fields:
                 raise self.error(key, f"is missing; it must be {_NAMES[kind]}")
             return default
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise self.error(key, f"is {_kind(value)}; it must be {_NAMES[kind]}")
+            raise self.error(key, f"is {kind_of(value)}; it must be {_NAMES[kind]}")
         return value
 
     def text(self, key: str, default: str | None = None) -> str:
@@ -99,7 +99,8 @@ class Fields:
         return {key: value for key, value in self.value.items() if key not in known}
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """What JSON calls a value, with its article."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -27,7 +27,7 @@ _QUESTION_KEYS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Message:
     """One turn. `speaker` is the canonical member name, `index` the place in the session, `ts` as in the file.
 

@@ -149,15 +149,18 @@ class MemoryStore:
         return list(self._rows("SELECT name, speaker, speaker_id FROM members ORDER BY name"))
 
     def unseen(self, messages: Sequence[ChatMessage]) -> list[tuple[ChatMessage, bytes]]:
-        """The messages that the memory does not hold, with their keys, in their order."""
-        keyed = list(zip(messages, message_keys(messages), strict=True))
-        fresh = []
-        for start in range(0, len(keyed), 500):
-            part = keyed[start : start + 500]
+        """The messages that the memory does not hold, with their keys, in their order; each key once."""
+        keys = message_keys(messages)
+        fresh: list[tuple[ChatMessage, bytes]] = []
+        taken: set[bytes] = set()
+        for start in range(0, len(keys), 500):
+            part = keys[start : start + 500]
             marks = ",".join("?" * len(part))
-            query = f"SELECT key FROM messages WHERE key IN ({marks})"
-            known = {row[0] for row in self._rows(query, [key for _, key in part])}
-            fresh += [(message, key) for message, key in part if key not in known]
+            known = {row[0] for row in self._rows(f"SELECT key FROM messages WHERE key IN ({marks})", part)}
+            for place, key in enumerate(part, start):
+                if key not in known and key not in taken:
+                    taken.add(key)
+                    fresh.append((messages[place], key))
         return fresh
 
     def last_message(self, channel: str) -> tuple[str, int, float | None] | None:
@@ -289,18 +292,24 @@ def message_keys(messages: Sequence[ChatMessage]) -> list[bytes]:
 
     The running number tells "ok" and "ok" of one speaker in one minute apart; it counts in the export's order.
     """
-    seen: dict[tuple[str, ...], int] = {}
+    seen: dict[bytes, int] = {}
     keys = []
     for message in messages:
         if message.message_id:
-            parts = ("id", message.channel, message.message_id)
+            key = _digest("id", message.channel_id or message.channel, message.message_id)
         else:
-            said = (message.channel, message.speaker_id or message.speaker, message.ts, message.content)
-            seen[said] = seen.get(said, 0) + 1
-            parts = ("said", *said, str(seen[said]))
-        # A tuple's repr joins its parts unambiguously.
-        keys.append(hashlib.blake2b(repr(parts).encode(), digest_size=16).digest())
+            channel, speaker = message.channel_id or message.channel, message.speaker_id or message.speaker
+            key = _digest("said", channel, speaker, message.ts, message.content)
+            seen[key] = number = seen.get(key, 0) + 1
+            if number > 1:
+                key = _digest("again", str(number), channel, speaker, message.ts, message.content)
+        keys.append(key)
     return keys
+
+
+def _digest(*parts: str) -> bytes:
+    # A tuple's repr joins its parts unambiguously.
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
 
 def _reason(error: sqlite3.Error) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_env.datafile import DataError
 from memory_env.ingest import ChatMessage, ReadOptions, read_source
-from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES
+from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES, without_repeats
 from memory_env.ingest.times import TimeError, instant, parse_time
 from memory_env.intake import WINDOW, arrive
 from memory_env.network import Question, Segment
@@ -149,6 +149,7 @@ class Memory:
         arrived = arrive(self.store, messages, window, gap_hours, max(MOST_MESSAGES, window))
         result.new = sum(len(segment.sources) for segment in arrived)
         result.known = len(messages) - result.new
+        del messages
         if arrived:
             self._write(arrived, result, on_segment)
         return result
@@ -159,7 +160,9 @@ class Memory:
         counts = self.store.counts()
         sizes = [counts["messages"], counts["records"], counts["edges"]]
         waiting: list[Written] = []
-        todo, done = list(reversed(arrived)), 0
+        # Segments are let go once they are written: `arrived` may be a long export.
+        todo, done = arrived[::-1], 0
+        arrived.clear()
         while todo:
             part = todo.pop()
             part = replace(part, segment=replace(part.segment, position=position))
@@ -280,7 +283,9 @@ def _messages(source: Any, format: str, options: ReadOptions, result: Remembered
     if not isinstance(source, (str, Path)):
         return list(source)
     read = read_source(source, format, options)
+    spoken = []
     for chat in read.chats:
+        spoken += without_repeats(chat)
         for what, count in chat.tally.items():
             result.counts[what] = result.counts.get(what, 0) + count
         result.notes += [note for note in chat.notes if note not in result.notes]
@@ -298,7 +303,7 @@ def _messages(source: Any, format: str, options: ReadOptions, result: Remembered
         for network in read.networks
         for message in network.messages
     ]
-    return [message for chat in read.chats for message in chat.messages] + told
+    return spoken + told
 
 
 def _halves(part: Arrived) -> tuple[Arrived, Arrived]:

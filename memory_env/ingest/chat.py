@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 DATE_ORDERS = ("auto", "dmy", "mdy", "ymd")
 
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message. `ts` is ISO 8601, with the zone where the export gives one; `speaker_id` survives a change of name.
+    """One message. `ts` is ISO 8601, with the zone where the export gives one; `speaker_id` and `channel_id` survive a
+    change of name.
 
     Example:
         ChatMessage("Alice", "See you at eight.", "2025-03-01T19:04:00+01:00", speaker_id="user17", message_id="812")
@@ -24,6 +25,7 @@ class ChatMessage:
     channel: str = ""
     reply_to: str = ""
     edited: bool = False
+    channel_id: str = ""
 
 
 @dataclass
@@ -39,6 +41,7 @@ class Chat:
     tally: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     former_names: dict[str, list[str]] = field(default_factory=dict)
+    channel_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,10 @@ class Names:
         if not known or known[-1] != name:
             known.append(name)
 
+    def knows(self, identity: str) -> bool:
+        """Whether `identity` had a name so far."""
+        return identity in self._by_id
+
     def current(self, identity: str) -> str:
         """The last name of `identity`; the id itself if it never had one."""
         known = self._by_id.get(identity)
@@ -93,21 +100,38 @@ class Names:
 
 def settle_names(chat: Chat, names: Names) -> None:
     """Give every message the current name of its speaker_id, and count who changed it and who shares one."""
-    chat.messages = [
-        message
-        if not message.speaker_id or names.current(message.speaker_id) == message.speaker
-        else ChatMessage(
-            names.current(message.speaker_id), message.content, message.ts, message.speaker_id, message.message_id,
-            message.channel, message.reply_to, message.edited,
-        )
-        for message in chat.messages
-    ]  # fmt: skip
+    for place, message in enumerate(chat.messages):
+        current = names.current(message.speaker_id) if message.speaker_id else message.speaker
+        if current != message.speaker:
+            chat.messages[place] = replace(message, speaker=current)
     chat.former_names = names.former()
     if chat.former_names:
         chat.tally["renamed members"] += len(chat.former_names)
+    count_namesakes(chat)
+
+
+def count_namesakes(chat: Chat) -> None:
+    """Count the members who share a name with another."""
     bearers: dict[str, set[str]] = {}
     for message in chat.messages:
         bearers.setdefault(message.speaker, set()).add(message.speaker_id)
     shared = sum(len(ids) for ids in bearers.values() if len(ids) > 1)
     if shared:
         chat.tally["members who share a name"] += shared
+
+
+def settle_channels(chats: list[Chat]) -> None:
+    """Give every message its chat's name as its channel, and its channel_id; of chats with one name the later are numbered.
+
+    Example:
+        chats called "Ann", "Ann", "" have the channels "Ann", "Ann (2)", ""
+    """
+    taken: set[str] = set()
+    for chat in chats:
+        channel, number = chat.name, 2
+        while channel in taken:
+            channel, number = f"{chat.name} ({number})", number + 1
+        taken.add(channel)
+        for place, message in enumerate(chat.messages):
+            if (message.channel, message.channel_id) != (channel, chat.channel_id):
+                chat.messages[place] = replace(message, channel=channel, channel_id=chat.channel_id)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
-from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_names
-from memory_env.ingest.sources import Item, read_chat_json
+from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_channels, settle_names
+from memory_env.ingest.json_cursor import JsonCursor
+from memory_env.ingest.sources import Item, file_pieces
 from memory_env.ingest.times import TimeError, parse_time
 
-_SPOKEN = {"Default", "Reply", "0", "19", "ThreadStarterMessage", "ChatInputCommand"}
+_SPOKEN = {"Default", "Reply", "0", "19", "20", "ThreadStarterMessage", "21", "ChatInputCommand"}
 _JOINS = {"GuildMemberJoin", "RecipientAdd", "7", "1"}
 _LEAVES = {"RecipientRemove", "2"}
 
@@ -21,34 +23,48 @@ def recognises(document: Any) -> bool:
 
 def read(path: str | Path, options: ReadOptions) -> Chat:
     """Read an export. DataError with file and place."""
-    return parse(read_chat_json(path), str(path), options)
+    return parse(JsonCursor(*file_pieces(path)), options)
 
 
-def parse(document: Any, where: str, options: ReadOptions) -> Chat:
-    """The chat of an export's document; `where` names it in errors."""
-    fields = Item.of(document, where)
-    channel = Item.of(fields.get("channel", dict), where, "channel")
-    chat, names = Chat(channel.text("name", "") or channel.text("id", "") or "Discord channel"), Names()
-    for item in fields.objects("messages"):
-        kind = item.text("type", "Default")
-        if kind not in _SPOKEN:
-            chat.tally["joins" if kind in _JOINS else "leaves" if kind in _LEAVES else "system messages"] += 1
+def parse(cursor: JsonCursor, options: ReadOptions) -> Chat:
+    """The chat of an export's document."""
+    chat, names = Chat("Discord channel"), Names()
+    header: dict[str, Any] = {}
+    for key in cursor.members():
+        if key != "messages":
+            header[key] = cursor.value()
+            if key == "channel":
+                channel = Item.of(header[key], cursor.where, key)
+                chat.channel_id = channel.text("id", "")
+                chat.name = channel.text("name", "") or chat.channel_id or chat.name
             continue
-        message = _message(item, chat, options)
-        if message is not None:
-            if message.speaker_id:
-                names.saw(message.speaker_id, message.speaker)
-            chat.messages.append(message)
+        for place in cursor.elements(key):
+            message = _message(Item.of(cursor.value(), cursor.where, place), chat, options)
+            if message is not None:
+                if message.speaker_id:
+                    names.saw(message.speaker_id, message.speaker)
+                chat.messages.append(message)
+    cursor.end()
+    Item.of(header, cursor.where).get("channel", dict)
     settle_names(chat, names)
+    settle_channels([chat])
     return chat
 
 
 def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None:
+    kind = item.text("type", "Default")
+    if kind not in _SPOKEN:
+        chat.tally["joins" if kind in _JOINS else "leaves" if kind in _LEAVES else "system messages"] += 1
+        return None
     author = Item.of(item.get("author", dict), item.where, item.at("author"))
     if author.value.get("isBot") and not options.keep_bots:
         chat.tally["messages of bots"] += 1
         return None
     content = item.text("content", "")
+    forwarded = Item.of(item.get("forwardedMessage", dict, {}), item.where, item.at("forwardedMessage"))
+    if forwarded.value:
+        chat.tally["forwarded"] += 1
+        content = f"[forwarded] {forwarded.text('content', '')} {content}".strip()
     for key, shown in (("attachments", "fileName"), ("stickers", "name"), ("embeds", "title")):
         for extra in item.objects(key, []):
             # A link's preview is an embed of what the text already says.
@@ -68,6 +84,6 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
     reference = Item.of(item.get("reference", dict, {}), item.where, item.at("reference"))
     speaker = author.text("nickname", "") or author.text("name", "") or "unnamed"
     return ChatMessage(
-        speaker, content.strip(), ts, author.text("id", ""), item.text("id", ""), chat.name,
-        reference.text("messageId", ""), edited,
+        sys.intern(speaker), content.strip(), ts, sys.intern(author.text("id", "")), item.text("id", ""), chat.name,
+        reference.text("messageId", ""), edited, chat.channel_id,
     )  # fmt: skip

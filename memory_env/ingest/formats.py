@@ -20,13 +20,16 @@ from memory_env.ingest import (
     whatsapp,
 )
 from memory_env.ingest.chat import Chat, ReadOptions
+from memory_env.ingest.json_cursor import JsonCursor
 from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES, slug, to_network
-from memory_env.ingest.sources import Folder, decode, read_bytes, read_chat_json
+from memory_env.ingest.sources import Folder, read_chat_json, read_pieces
 from memory_env.network import Network
 
 CHATS = ("whatsapp", "telegram", "slack", "discord", "csv", "jsonl")
 BENCHMARKS = ("socialmem", "groupmem", "evermem", "locomo", "speakermem", "native")
 FORMATS = CHATS + BENCHMARKS
+_JSON_READERS = (("discord", discord), ("telegram", telegram), ("locomo", locomo), ("speakermem", speakermem))
+_FIRST = 5
 
 
 @dataclass
@@ -113,20 +116,43 @@ def recognise(path: str | Path) -> str:
     if suffix in (".jsonl", ".ndjson"):
         return "jsonl"
     if suffix == ".json":
-        document = read_chat_json(path)
-        for name, reader in (
-            ("discord", discord),
-            ("telegram", telegram),
-            ("locomo", locomo),
-            ("speakermem", speakermem),
-        ):
+        document = _sketch(path)
+        for name, reader in _JSON_READERS:
             if reader.recognises(document):
                 return name
         keys = ", ".join(list(document)[:6]) if isinstance(document, dict) else "a list"
         raise DataError(f"{path}: is JSON of no known layout ({keys}); name one: --format {'|'.join(FORMATS)}")
-    if whatsapp.recognises(decode(read_bytes(path)[: 64 * 1024].rpartition(b"\n")[0] or read_bytes(path), str(path))):
+    if whatsapp.recognises(next(read_pieces(path))):
         return "whatsapp"
     raise DataError(f"{path}: is of no known format; name one: --format {'|'.join(FORMATS)}")
+
+
+def _sketch(path: Path) -> object:
+    """A JSON document without what a reader can do without to know it: of a chat's messages the first five."""
+    cursor = JsonCursor(read_pieces(path), str(path))
+    if cursor.next_kind() != "{":
+        return cursor.value()
+    sketch: dict[str, object] = {}
+    for key in cursor.members():
+        kind = cursor.next_kind()
+        if key == "messages" and kind == "[":
+            sketch[key] = first = []
+            for _ in cursor.elements(key):
+                first.append(cursor.value())
+                if len(first) == _FIRST:
+                    if any(reader.recognises(sketch) for _, reader in _JSON_READERS):
+                        return sketch
+                elif len(first) > _FIRST:
+                    first.pop()
+        elif key == "chats" and kind == "{":
+            for inner in cursor.members(key):
+                if inner == "list":
+                    return {**sketch, key: {"list": []}}
+                cursor.value()
+        else:
+            sketch[key] = cursor.value()
+    cursor.end()
+    return sketch
 
 
 def _recognise_folder(path: Path) -> str:

@@ -17,8 +17,9 @@ _COMMON = {
 }
 _WORDS = {language: frozenset(words.split()) for language, words in _COMMON.items()}
 _SCRIPTS = {
-    "CJK": "Chinese", "HIRAGANA": "Japanese", "KATAKANA": "Japanese", "HANGUL": "Korean", "CYRILLIC": "Russian or another in Cyrillic",
-    "ARABIC": "Arabic", "GREEK": "Greek", "HEBREW": "Hebrew", "THAI": "Thai", "DEVANAGARI": "Hindi or another in Devanagari",
+    "CJK": "Chinese", "HIRAGANA": "Japanese", "KATAKANA": "Japanese", "HANGUL": "Korean",
+    "CYRILLIC": "Russian or another in Cyrillic", "ARABIC": "Arabic", "GREEK": "Greek",
+    "HEBREW": "Hebrew", "THAI": "Thai", "DEVANAGARI": "Hindi or another in Devanagari",
 }  # fmt: skip
 LEAST_WORDS = 20
 LEAST_LEAD = 1.3

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import html
 import re
+import sys
 from pathlib import Path
 
 from memory_env.datafile import DataError
-from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions
+from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, count_namesakes
 from memory_env.ingest.sources import Folder, Item
 from memory_env.ingest.times import TimeError, from_epoch
 
@@ -36,7 +37,11 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
     if not days:
         wanted = f"channel {options.channel!r}" if options.channel else "a channel's days (CHANNEL/YYYY-MM-DD.json)"
         raise DataError(f"{path}: holds no {wanted}; is this a Slack export?")
-    return [_channel(folder, channel, sorted(names), users, options) for channel, names in sorted(days.items())]
+    ids = _channel_ids(folder, files)
+    return [
+        _channel(folder, Chat(channel, channel_id=ids.get(channel, "")), sorted(names), users, options)
+        for channel, names in sorted(days.items())
+    ]
 
 
 class _Users:
@@ -70,8 +75,19 @@ def _users(folder: Folder, files: list[str]) -> _Users:
     return users
 
 
-def _channel(folder: Folder, channel: str, files: list[str], users: _Users, options: ReadOptions) -> Chat:
-    chat = Chat(channel)
+def _channel_ids(folder: Folder, files: list[str]) -> dict[str, str]:
+    """The ids of channels by name; direct messages have their id for a name."""
+    ids: dict[str, str] = {}
+    for name in files:
+        if Path(name).name in ("channels.json", "groups.json", "mpims.json"):
+            where, document = f"{folder.path}/{name}", folder.json(name)
+            for index, value in enumerate(document if isinstance(document, list) else ()):
+                channel = Item.of(value, where, f"[{index}]")
+                ids[channel.text("name", "")] = channel.text("id", "")
+    return ids
+
+
+def _channel(folder: Folder, chat: Chat, files: list[str], users: _Users, options: ReadOptions) -> Chat:
     for name in files:
         where = f"{folder.path}/{name}"
         document = folder.json(name)
@@ -81,10 +97,7 @@ def _channel(folder: Folder, channel: str, files: list[str], users: _Users, opti
             message = _message(Item.of(value, where, f"[{index}]"), chat, users, options)
             if message is not None:
                 chat.messages.append(message)
-    bearers: dict[str, set[str]] = {}
-    for message in chat.messages:
-        bearers.setdefault(message.speaker, set()).add(message.speaker_id)
-    chat.tally["members who share a name"] += sum(len(ids) for ids in bearers.values() if len(ids) > 1)
+    count_namesakes(chat)
     return chat
 
 
@@ -100,6 +113,10 @@ def _message(item: Item, chat: Chat, users: _Users, options: ReadOptions) -> Cha
         chat.tally["messages of bots"] += 1
         return None
     content = _plain(item.text("text", ""), users)
+    if not content.strip():
+        # A message of another channel, shared without a word, or an app's card.
+        shared = [part.text("text", "") or part.text("fallback", "") for part in item.objects("attachments", [])]
+        content = " ".join(f"[shared: {_plain(text, users)}]" for text in shared if text)
     for file in item.objects("files", []):
         chat.tally["media placeholders"] += 1
         content = f"{content} [file {file.text('name', '') or file.text('title', '')}".rstrip() + "]"
@@ -113,9 +130,22 @@ def _message(item: Item, chat: Chat, users: _Users, options: ReadOptions) -> Cha
         ts = from_epoch(float(stamp))
     except (TimeError, ValueError) as error:
         raise item.error("ts", f"can't be read ({error})") from None
-    speaker = users.name(identity) if identity else item.text("username", "") or "unknown"
+    speaker = _speaker(item, identity, users)
     reply = thread if thread != stamp else ""
-    return ChatMessage(speaker, content.strip(), ts, identity, stamp, chat.name, reply, edited)
+    return ChatMessage(
+        sys.intern(speaker), content.strip(), ts, sys.intern(identity), stamp, chat.name, reply, edited, chat.channel_id
+    )
+
+
+def _speaker(item: Item, identity: str, users: _Users) -> str:
+    """A user's name; guests of another workspace stand only in the message's own `user_profile`."""
+    if not identity:
+        return item.text("username", "") or "unknown"
+    profile = Item.of(item.get("user_profile", dict, {}), item.where, item.at("user_profile"))
+    guest = profile.text("display_name", "") or profile.text("real_name", "") or profile.text("name", "")
+    if guest and not users.names.knows(identity):
+        users.names.saw(identity, guest)
+    return users.name(identity)
 
 
 def _plain(text: str, users: _Users) -> str:

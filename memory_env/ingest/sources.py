@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
 import zipfile
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from memory_env.datafile import DataError, Fields, parse_json
+from memory_env.ingest.text_stream import PIECE, decoded, lines_of, well_formed
 
 MOST_BYTES = 2 * 1024**3
 """No text member of an archive may be larger."""
@@ -18,55 +19,48 @@ RATIO_FROM = 32 * 1024**2
 MOST_MEMBERS = 200_000
 
 
-def decode(data: bytes, where: str) -> str:
-    """Text from UTF-8 or (with a byte order mark) UTF-16. DataError with the line of the first wrong byte."""
-    if not data or data.isspace():
-        raise DataError(f"{where}: is empty; export the chat again")
-    encoding = "utf-8-sig"
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
+def _chunks(path: Path) -> Iterator[bytes]:
     try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{where}: line {line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8 "
-            "(iconv -f WINDOWS-1252 -t UTF-8 converts the common case)"
-        ) from None
-    if "\x00" in text[:4096]:
-        raise DataError(f"{where}: line 1: holds binary data, not text")
-    return text
-
-
-def read_bytes(path: str | Path) -> bytes:
-    """The bytes of a file; DataError where it can't be read."""
-    path = Path(path)
-    try:
-        return path.read_bytes()
+        with open(path, "rb") as stream:
+            while data := stream.read(PIECE):
+                yield data
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
 
 
+def read_pieces(path: str | Path) -> Iterator[str]:
+    """The text of a file, piece by piece, line ends made `\\n`. DataError with the line of the first wrong byte."""
+    return decoded(_chunks(Path(path)), str(path))
+
+
 def read_chat_text(path: str | Path) -> str:
-    """The text of a file, line ends made `\\n`."""
-    return decode(read_bytes(path), str(path)).replace("\r\n", "\n").replace("\r", "\n")
+    """The whole text of a file, line ends made `\\n`."""
+    return "".join(read_pieces(path))
 
 
-def read_chat_json(path: str | Path, object_hook: Callable[[dict], Any] | None = None) -> Any:
-    """The value of a JSON file, its objects passed through `object_hook`. DataError with line and column."""
-    return parse_json(decode(read_bytes(path), str(path)), str(path), object_hook)
+def read_chat_json(path: str | Path) -> Any:
+    """The value of a JSON file. DataError with line and column."""
+    return parse_json(read_chat_text(path), str(path))
 
 
 def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line number, object) of every line of a JSONL file. DataError with the line."""
-    for number, line in enumerate(read_chat_text(path).split("\n"), 1):
+    for number, line in enumerate(lines_of(read_pieces(path)), 1):
         if line.strip():
             value = parse_json(line, f"{path}: line {number}")
             if not isinstance(value, dict):
                 raise DataError(f"{path}: line {number}: is not an object; every line must be one JSON object")
             yield number, value
+
+
+def file_pieces(path: str | Path, member: str = "") -> tuple[Iterator[str], str]:
+    """(the pieces of a text, its name for errors): of a file, or of `member` of a folder or zip archive."""
+    path = Path(path)
+    if path.is_dir() or path.suffix.lower() == ".zip":
+        return Folder(path).pieces(member), f"{path}/{member}"
+    return read_pieces(path), str(path)
 
 
 class Folder:
@@ -97,39 +91,53 @@ class Folder:
             return sorted(info.filename for info in self._archive.infolist() if not info.is_dir())
         return sorted(str(file.relative_to(self.path)) for file in self.path.rglob("*") if file.is_file())
 
-    def text(self, name: str) -> str:
-        """The text of one file. DataError for an archive member that unpacks to too much."""
-        where = f"{self.path}/{name}"
+    def pieces(self, name: str) -> Iterator[str]:
+        """The text of one file, piece by piece. DataError for an archive member that unpacks to too much."""
         if self._archive is None:
-            return read_chat_text(self.path / name)
-        info = self._archive.getinfo(name)
+            return read_pieces(self.path / name)
+        return decoded(self._member(name, f"{self.path}/{name}"), f"{self.path}/{name}")
+
+    def text(self, name: str) -> str:
+        """The whole text of one file."""
+        return "".join(self.pieces(name))
+
+    def json(self, name: str) -> Any:
+        """The value of one JSON file."""
+        return parse_json(self.text(name), f"{self.path}/{name}")
+
+    def _member(self, name: str, where: str) -> Iterator[bytes]:
+        try:
+            info = self._archive.getinfo(name)
+        except KeyError:
+            raise DataError(f"{where}: no such file in the archive") from None
         if info.flag_bits & 1:
             raise DataError(f"{where}: is encrypted; unpack the archive first")
         limit = min(MOST_BYTES, max(RATIO_FROM, MOST_RATIO * info.compress_size))
+        unpacked = 0
         try:
-            # The header's size may lie, so the limit is held while reading.
             with self._archive.open(info) as stream:
-                data = stream.read(limit + 1)
-        except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+                while data := stream.read(PIECE):
+                    # The header's size may lie, so the limit is held while reading.
+                    unpacked += len(data)
+                    if unpacked > limit:
+                        raise DataError(f"{where}: unpacks to over {limit // 1024**2} MiB; unpack it by hand if you trust it")
+                    yield data
+        except DataError:
+            raise
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
             raise DataError(f"{where}: cannot be unpacked ({error}); export the chat again") from None
-        if len(data) > limit:
-            raise DataError(f"{where}: unpacks to over {limit // 1024**2} MiB; unpack the archive by hand if you trust it")
-        return decode(data, where).replace("\r\n", "\n").replace("\r", "\n")
-
-    def json(self, name: str, object_hook: Callable[[dict], Any] | None = None) -> Any:
-        """The value of one JSON file."""
-        return parse_json(self.text(name), f"{self.path}/{name}", object_hook)
 
 
 class Item(Fields):
-    """`Fields` of other people's files, where ids and times may be numbers: `text` takes a number as its digits."""
+    """`Fields` of other people's files, where ids and times may be numbers: `text` takes a number as its digits
+    and mends what no file can hold."""
 
     def text(self, key: str, default: str | None = None) -> str:
         """A string, or a number's digits; without a default it is required."""
         value = self.value.get(key)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return str(value)
-        return self.get(key, str, default)
+        return well_formed(self.get(key, str, default))
 
     def objects(self, key: str, default: list | None = None) -> Iterator[Item]:
         """The objects of a list."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import sys
 from array import array
 from collections.abc import Iterator
@@ -12,7 +13,8 @@ from typing import Any
 
 from memory_env.datafile import DataError
 from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_names
-from memory_env.ingest.sources import read_chat_text, read_jsonl
+from memory_env.ingest.sources import read_jsonl, read_pieces
+from memory_env.ingest.text_stream import lines_of, well_formed
 from memory_env.ingest.times import TimeError, parse_numeric, parse_time, settle_order
 
 ALIASES = {
@@ -114,10 +116,10 @@ def _columns(available: list[str], options: ReadOptions, where: str) -> dict[str
 
 
 def _csv(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, str]]]:
-    text = read_chat_text(path)
-    header = text.split("\n", 1)[0]
+    lines = lines_of(read_pieces(path))
+    header = next(lines)
     delimiter = options.delimiter or max(",;\t|", key=header.count)
-    reader = csv.reader(_lines(text), delimiter=delimiter, strict=True)
+    reader = csv.reader((f"{line}\n" for line in itertools.chain([header], lines)), delimiter=delimiter, strict=True)
     names: list[str] = []
     columns: dict[str, int] = {}
     line = 1
@@ -131,21 +133,11 @@ def _csv(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, str]
                 columns = {ours: names.index(theirs) for ours, theirs in _columns(names, options, f"{path}: line 1").items()}
                 continue
             if len(cells) != len(names):
-                raise DataError(
-                    f"{path}: line {start}: has {len(cells)} fields, the header {len(names)}; quote fields that hold {delimiter!r}"
-                )
+                count = f"has {len(cells)} fields, the header {len(names)}"
+                raise DataError(f"{path}: line {start}: {count}; quote fields that hold {delimiter!r}")
             yield start, {ours: cells[place] for ours, place in columns.items()}
     except csv.Error as error:
         raise DataError(f"{path}: line {line}: is no CSV ({error})") from None
-
-
-def _lines(text: str) -> Iterator[str]:
-    """The lines of a text, one at a time."""
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start) + 1 or len(text)
-        yield text[start:end]
-        start = end
 
 
 def _jsonl(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, str]]]:
@@ -165,4 +157,4 @@ def _jsonl(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, st
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else str(value)
+    return "" if value is None else well_formed(value) if isinstance(value, str) else str(value)

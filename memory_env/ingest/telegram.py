@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from memory_env.datafile import DataError
-from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_names
-from memory_env.ingest.sources import Folder, Item, read_chat_json
+from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_channels, settle_names
+from memory_env.ingest.json_cursor import JsonCursor
+from memory_env.ingest.sources import Item, file_pieces
+from memory_env.ingest.text_stream import well_formed
 from memory_env.ingest.times import TimeError, from_epoch, instant, parse_time
 
 _JOINS = {"invite_members", "join_group_by_link", "join_group_by_request", "create_group", "create_channel"}
 _LEAVES = {"remove_members"}
+# A bot's user name ends in "bot" by Telegram's rule; the export gives display names, which mostly follow ("RemindBot",
+# "Quiz bot"). A surname such as Talbot is none.
+_BOT = re.compile(r"(?:\wB|[\W_][Bb]|^[Bb])ot$|(?:^|[\W_])BOT$")
 
 
 def recognises(document: Any) -> bool:
@@ -27,47 +34,78 @@ def recognises(document: Any) -> bool:
 
 def read(path: str | Path, options: ReadOptions) -> list[Chat]:
     """Read an export. DataError with file and place."""
-    path = Path(path)
-    if path.is_dir() or path.suffix.lower() == ".zip":
-        return parse(Folder(path).json("result.json", _slim), f"{path}/result.json", options)
-    return parse(read_chat_json(path, _slim), str(path), options)
+    return parse(JsonCursor(*file_pieces(path, "result.json")), options)
 
 
-def parse(document: Any, where: str, options: ReadOptions) -> list[Chat]:
-    """The chats of an export's document; `where` names it in errors."""
-    fields = Item.of(document, where)
-    if "chats" in fields.value:
-        listed = Item.of(fields.get("chats", dict), where, "chats")
-        chats = [_chat(item, options) for item in listed.objects("list")]
-        return [chat for chat in chats if chat.messages]
-    return [_chat(fields, options)]
+def parse(cursor: JsonCursor, options: ReadOptions) -> list[Chat]:
+    """The chats of an export's document."""
+    alone, chats, account = _ChatReader(cursor, options), [], False
+    for key in cursor.members():
+        if key in ("chats", "left_chats"):
+            account = True
+            chats += [chat for chat in _listed(cursor, key, options) if chat.messages]
+        else:
+            alone.take(key, key)
+    cursor.end()
+    if not account:
+        chats = [alone.finish()]
+    settle_channels(chats)
+    return chats
 
 
-def _slim(value: dict[str, Any]) -> dict[str, Any]:
-    """A JSON object without what no reader needs: `text_entities` says the text a second time, with its markup."""
-    value.pop("text_entities", None)
-    value.pop("reactions", None)
-    for key in ("from", "from_id", "type"):
-        if isinstance(value.get(key), str):
-            value[key] = sys.intern(value[key])
-    return value
+def _listed(cursor: JsonCursor, key: str, options: ReadOptions) -> Iterator[Chat]:
+    """The chats of `{"about": ..., "list": [...]}`."""
+    for inner in cursor.members(key):
+        if inner != "list":
+            cursor.value()
+            continue
+        for place in cursor.elements(f"{key}.list"):
+            reader = _ChatReader(cursor, options, place)
+            for member in cursor.members(place):
+                reader.take(member, f"{place}.{member}")
+            yield reader.finish()
 
 
-def _chat(fields: Item, options: ReadOptions) -> Chat:
-    chat = Chat(fields.text("name", "") or fields.text("id", "") or "Telegram chat")
-    names = Names()
-    for item in fields.objects("messages"):
+class _ChatReader:
+    """One chat, read key by key."""
+
+    def __init__(self, cursor: JsonCursor, options: ReadOptions, place: str = ""):
+        self._cursor, self._options, self._place = cursor, options, place
+        self._chat, self._names = Chat("Telegram chat"), Names()
+        self._header: dict[str, Any] = {}
+        self._heard = False
+
+    def take(self, key: str, place: str) -> None:
+        """Read the value of `key`."""
+        if key == "messages":
+            self._heard = True
+            for where in self._cursor.elements(place):
+                self._add(Item.of(self._cursor.value(), self._cursor.where, where))
+        elif key in ("name", "id"):
+            self._header[key] = self._cursor.value()
+            header = Item.of(self._header, self._cursor.where, self._place)
+            self._chat.channel_id = header.text("id", "")
+            self._chat.name = header.text("name", "") or self._chat.channel_id or self._chat.name
+        else:
+            self._cursor.value()
+
+    def finish(self) -> Chat:
+        """The chat. DataError if it had no messages."""
+        if not self._heard:
+            Item.of({}, self._cursor.where, self._place).get("messages", list)
+        settle_names(self._chat, self._names)
+        return self._chat
+
+    def _add(self, item: Item) -> None:
         if item.text("type", "message") != "message":
             action = item.text("action", "")
-            chat.tally["joins" if action in _JOINS else "leaves" if action in _LEAVES else "system messages"] += 1
-            continue
-        message = _message(item, chat, options)
+            self._chat.tally["joins" if action in _JOINS else "leaves" if action in _LEAVES else "system messages"] += 1
+            return
+        message = _message(item, self._chat, self._options)
         if message is not None:
             if message.speaker_id:
-                names.saw(message.speaker_id, message.speaker)
-            chat.messages.append(message)
-    settle_names(chat, names)
-    return chat
+                self._names.saw(message.speaker_id, message.speaker)
+            self._chat.messages.append(message)
 
 
 def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None:
@@ -76,8 +114,7 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
     if not speaker:
         speaker = "Deleted account" if not identity else f"Deleted account {identity.removeprefix('user')}"
         chat.tally["messages of deleted accounts"] += 1
-    # Telegram demands that a bot's user name ends in "bot"; the export gives display names, which mostly follow.
-    if speaker.lower().endswith("bot") and not options.keep_bots:
+    if _BOT.search(speaker) and not options.keep_bots:
         chat.tally["messages of bots"] += 1
         return None
     content = _text(item)
@@ -91,11 +128,12 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
     if not content.strip():
         chat.tally["empty messages"] += 1
         return None
-    edited = "edited" in item.value
+    # Old versions wrote "edited": "1970-01-01T..." for what was never edited.
+    edited = not item.text("edited", "1970").startswith("1970")
     chat.tally["edited"] += edited
     return ChatMessage(
-        speaker, content, _time(item), identity, item.text("id", ""), chat.name,
-        item.text("reply_to_message_id", ""), edited,
+        sys.intern(speaker), content, _time(item), sys.intern(identity), item.text("id", ""), chat.name,
+        item.text("reply_to_message_id", ""), edited, chat.channel_id,
     )  # fmt: skip
 
 
@@ -103,11 +141,11 @@ def _text(item: Item) -> str:
     """`text` is a string, or a list of strings and {"type", "text"} objects."""
     value = item.value.get("text", "")
     if isinstance(value, str):
-        return value
+        return well_formed(value)
     if not isinstance(value, list):
         raise item.error("text", "must be a string or a list")
     parts = [part if isinstance(part, str) else part.get("text", "") if isinstance(part, dict) else "" for part in value]
-    return "".join(part for part in parts if isinstance(part, str))
+    return well_formed("".join(part for part in parts if isinstance(part, str)))
 
 
 def _placeholder(item: Item) -> str:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 
 from memory_env.datafile import DataError
 
+# Half days as phones write them: Latin, Greek, Chinese, Japanese, Korean, then Arabic and Persian.
+_MORNING = ("am", "πμ", "凌晨", "清晨", "早上", "上午", "午前", "오전", "\u0635", "\u0642\u0638")
+_EVENING = ("pm", "μμ", "中午", "下午", "晚上", "午後", "오후", "\u0645", "\u0628\u0638")
+_HALF = "|".join(r"\.?\s?".join(half) + r"\.?" for half in (*_MORNING, *_EVENING))
 _NUMERIC = re.compile(
-    r"(?P<a>\d{1,4})[./\-](?P<b>\d{1,2})[./\-](?P<c>\d{2,4}),?\s+"
-    r"(?P<hour>\d{1,2})[:.](?P<minute>\d{2})(?:[:.](?P<second>\d{2}))?\s*(?P<half>[AaPp]\.?\s?[Mm]\.?)?"
+    r"(?P<a>\d{1,4})(?:[./-]|\. |年|년 )(?P<b>\d{1,2})(?:[./-]|\. |月|월 )(?P<c>\d{2,4})[.日일]?"
+    r"[,\u060c]?\s+(?:(?:à|às|at|kl\.?|klo|um|в) )?"
+    rf"(?P<before>{_HALF})?\s?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})(?:[:.](?P<second>\d{{2}}))?\s?(?P<after>{_HALF})?",
+    re.IGNORECASE,
 )
 _WORDS = ("%I:%M %p on %d %B, %Y", "%d %B %Y, %H:%M", "%d %B, %Y", "%d %B %Y", "%B %d, %Y")
+
+
+_QUOTED = 20
+"""A date order that so many times as many dates have is the file's; the others are taken for quoted text."""
 
 
 class TimeError(ValueError):
@@ -35,6 +47,11 @@ class NumericTime:
     minute: int
     second: int
 
+    def fits(self, order: str) -> bool:
+        """Whether the numbers can be a day and a month in `order`; a line of others is no date of this file."""
+        parts = dict(zip(order, (self.a, self.b, self.c), strict=True))
+        return 1 <= parts["m"] <= 12 and 1 <= parts["d"] <= 31
+
     def iso(self, order: str) -> str:
         """As ISO 8601, the date read in `order` (dmy, mdy or ymd). TimeError if that is no date."""
         parts = dict(zip(order, (self.a, self.b, self.c), strict=True))
@@ -51,27 +68,29 @@ def parse_numeric(text: str) -> NumericTime | None:
     match = _NUMERIC.fullmatch(text.strip())
     if match is None:
         return None
-    hour, half = int(match["hour"]), (match["half"] or "")[:1].lower()
+    hour, half = int(match["hour"]), match["before"] or match["after"]
     if half:
-        hour = hour % 12 + (12 if half == "p" else 0)
+        evening = "".join(filter(str.isalpha, half)).lower() in _EVENING
+        hour = hour % 12 + (12 if evening else 0)
     return NumericTime(int(match["a"]), int(match["b"]), int(match["c"]), hour, int(match["minute"]), int(match["second"] or 0))
 
 
 def settle_order(times: Sequence[NumericTime], wanted: str, where: str) -> tuple[str, str]:
     """(order, note) of the dates of one file; the note is "" unless the order had to be assumed.
 
-    A number over 12 decides; else the order under which time runs backwards less often; else day before month.
-    DataError if the file contradicts itself.
+    Numbers over 12 decide (a few of the other order may be quoted text); else the order under which time runs backwards
+    less often; else day before month. DataError if the file contradicts itself.
     """
     if wanted != "auto":
         return wanted, ""
-    if any(time.a > 31 for time in times):
-        return "ymd", ""
-    day_first, month_first = any(time.a > 12 for time in times), any(time.b > 12 for time in times)
-    if day_first and month_first:
-        raise DataError(f"{where}: some dates are only possible as day/month and some only as month/day; is this one export?")
-    if day_first or month_first:
-        return ("dmy" if day_first else "mdy"), ""
+    kinds = Counter(
+        "ymd" if time.a > 31 else "dmy" if time.a > 12 else "mdy" for time in times if time.a > 12 or time.b > 12
+    )
+    if kinds:
+        order, many = kinds.most_common(1)[0]
+        if (kinds.total() - many) * _QUOTED > many:
+            raise DataError(f"{where}: some dates are only possible as day/month and some only as month/day; is this one export?")
+        return order, ""
     backwards = {order: _backwards(times, order) for order in ("dmy", "mdy")}
     if backwards["dmy"] != backwards["mdy"]:
         return min(backwards, key=backwards.get), ""
@@ -82,8 +101,8 @@ def settle_order(times: Sequence[NumericTime], wanted: str, where: str) -> tuple
 
 
 def _backwards(times: Sequence[NumericTime], order: str) -> int:
-    moments = [time.iso(order) for time in times]
-    return sum(after < before for before, after in zip(moments, moments[1:], strict=False))
+    moments = [time.iso(order) for time in times if time.fits(order)]
+    return sum(after < before for before, after in itertools.pairwise(moments))
 
 
 def from_epoch(seconds: float, offset_minutes: int = 0) -> str:

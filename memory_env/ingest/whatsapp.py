@@ -1,37 +1,43 @@
-"""WhatsApp's "Export chat" text, of Android and iOS, as .txt or inside its .zip."""
+"""WhatsApp's "Export chat" text, of Android and iOS in any language, as .txt or inside its .zip."""
 
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from memory_env.datafile import DataError
 from memory_env.ingest.chat import Chat, ChatMessage, ReadOptions
-from memory_env.ingest.sources import Folder, read_chat_text
+from memory_env.ingest.sources import Folder, read_pieces
+from memory_env.ingest.text_stream import lines_of
 from memory_env.ingest.times import NumericTime, TimeError, parse_numeric, settle_order
+from memory_env.ingest.whatsapp_phrases import (  # fmt: skip
+    ATTACHED,
+    DELETED,
+    EDITED,
+    EVENT,
+    JOINED,
+    LEFT,
+    MARKED_FILE,
+    MARKED_MEDIA,
+    MEDIA,
+    SYSTEM,
+)
 
 # Android: "31/12/24, 21:41 - Alice: text"; iOS: "[31/12/24, 9:41:03 PM] Alice: text". Marks of direction may precede.
-_DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{2,4},?\s+\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s*[AaPp]\.?\s?[Mm]\.?)?"
-_HEADER = re.compile(rf"^[\u200e\u200f\ufeff]*(?:\[({_DATE})\]\s?|({_DATE})\s+[-\u2013]\s)(.*)$", re.DOTALL)
-_SYSTEM_NAME = re.compile(
-    r" (changed the (subject|group)|created group|changed this group|changed their phone number|added |removed )|"
-    r"^(Messages and calls are|Messages to this|You're now|This chat is)",
-)
-_JOINED = re.compile(r" (added|joined using|joined from|was added)\b|^You were added")
-_LEFT = re.compile(r" left$| removed | was removed")
-_DELETED = re.compile(r"^(This message was deleted|You deleted this message|This message was deleted by admin.*)\.?$")
-_EDITED = "<This message was edited>"
-_MEDIA = re.compile(
-    r"^(<Media omitted>|(image|video|audio|sticker|GIF|document|Contact card) omitted|<attached: .+>|"
-    r".+\.\w{2,5} \(file attached\)|null)$",
-    re.IGNORECASE,
-)
-_MARKS = str.maketrans("", "", "\u200e\u200f\u202a\u202c")
+_HEADER = re.compile(r"[\u200e\u200f\ufeff]*(?:\[([^\]\n]{10,40})\]\s?|(\d[^\n]{9,36}?)\s[-\u2013]\s)", re.DOTALL)
+_MARKS = str.maketrans("", "", "\u200e\u200f\u202a\u202b\u202c\u2066\u2067\u2068\u2069")
+# iOS sets it before every text of its own; Android before the name of an attached file.
+_OWN = "\u200e"
+
+_Line = tuple[NumericTime, str, int, int]
+"""A line that begins a message: its time, itself, where its time ends, and its number in the file."""
 
 
 def recognises(head: str) -> bool:
     """Whether one of the first lines of a text is the start of a WhatsApp message."""
-    return any(_HEADER.match(line) for line in head.split("\n")[:20])
+    return any(_header(line) for line in head.split("\n")[:20])
 
 
 def read(path: str | Path, options: ReadOptions) -> Chat:
@@ -39,77 +45,137 @@ def read(path: str | Path, options: ReadOptions) -> Chat:
     path = Path(path)
     if path.suffix.lower() == ".zip":
         folder = Folder(path)
-        texts = [name for name in folder.names() if name.lower().endswith(".txt")]
+        texts = [name for name in folder.names() if name.lower().endswith(".txt") and not name.startswith("__MACOSX/")]
         if len(texts) != 1:
             raise DataError(f"{path}: holds {len(texts)} text files; a WhatsApp export holds one")
-        return parse(folder.text(texts[0]), f"{path}/{texts[0]}", path.stem, options)
-    return parse(read_chat_text(path), str(path), path.stem, options)
+        return parse(lines_of(folder.pieces(texts[0])), f"{path}/{texts[0]}", path.stem, options)
+    return parse(lines_of(read_pieces(path)), str(path), path.stem, options)
 
 
-def parse(text: str, where: str, name: str, options: ReadOptions) -> Chat:
-    """The chat of an export's text; `where` names it in errors."""
+def parse(lines: Iterable[str], where: str, name: str, options: ReadOptions) -> Chat:
+    """The chat of an export's lines; `where` names it in errors."""
     chat = Chat(_chat_name(name))
-    raw: list[tuple[NumericTime, str, int]] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        header = _HEADER.match(line)
-        time = parse_numeric((header[1] or header[2]).replace("\u202f", " ")) if header else None
-        if time is not None:
-            raw.append((time, header[3].translate(_MARKS), number))
-        elif raw:
-            time, before, first = raw[-1]
-            raw[-1] = (time, f"{before}\n{line.translate(_MARKS)}", first)
-            chat.tally["continued lines"] += bool(line.strip())
-        elif line.strip():
-            raise DataError(f"{where}: line {number}: does not start with a date and time; is this a WhatsApp export?")
-    if not raw:
-        raise DataError(f"{where}: holds no message")
-    order, note = settle_order([time for time, _, _ in raw], options.date_order, where)
+    begun = list(_begun(lines, where))
+    order, note = settle_order([time for time, *_ in begun], options.date_order, where)
     if note:
         chat.notes.append(note)
-    for time, body, number in raw:
+    begun.reverse()
+    spoke: set[str] = set()
+    # Lines are let go one by one, so that a long chat is not held twice.
+    while begun:
+        time, text, start, number = begun.pop()
+        # A line with a date of another order is quoted text.
+        while begun and not begun[-1][0].fits(order):
+            text = f"{text}\n{begun.pop()[1]}"
         try:
             ts = time.iso(order)
         except TimeError as error:
             shown = f"{time.a}/{time.b}/{time.c}"
             raise DataError(f"{where}: line {number}: {shown} is no date as {order} ({error}); try --date-order") from None
-        _add(chat, ts, body.rstrip("\n"))
+        _add(chat, spoke, ts, text[start:].rstrip("\n"))
+    # iOS signs its own texts with the group's name, which is no member.
+    kept = [message for message in chat.messages if message.speaker in spoke]
+    chat.tally["system messages"] += len(chat.messages) - len(kept)
+    chat.messages = kept
     return chat
 
 
-def _add(chat: Chat, ts: str, body: str) -> None:
+def _begun(lines: Iterable[str], where: str) -> Iterator[_Line]:
+    """The lines that begin a message, each with the lines that go on with it."""
+    first: _Line | None = None
+    more: list[str] = []
+    for number, line in enumerate(lines, 1):
+        header = _header(line)
+        if header is not None:
+            if first is not None:
+                yield _joined(first, more)
+            first, more = (header[0], line, header[1], number), []
+        elif first is not None:
+            more.append(line)
+        elif line.strip():
+            raise DataError(f"{where}: line {number}: does not start with a date and time; is this a WhatsApp export?")
+    if first is None:
+        raise DataError(f"{where}: holds no message")
+    yield _joined(first, more)
+
+
+def _joined(first: _Line, more: list[str]) -> _Line:
+    time, line, start, number = first
+    return time, "\n".join([line, *more]) if more else line, start, number
+
+
+def _header(line: str) -> tuple[NumericTime, int] | None:
+    match = _HEADER.match(line)
+    time = parse_numeric((match[1] or match[2]).translate(_MARKS)) if match else None
+    return None if time is None else (time, match.end())
+
+
+def _add(chat: Chat, spoke: set[str], ts: str, body: str) -> None:
+    """Add what one entry says to `chat`, and who said it to `spoke` unless the app may have said it for them."""
+    chat.tally["continued lines"] += sum(bool(line.strip()) for line in body.split("\n")[1:])
     speaker, colon, content = body.partition(": ")
     if not colon and body.endswith(":"):
         speaker, colon, content = body[:-1], ":", ""
-    if not colon or "\n" in speaker or _SYSTEM_NAME.search(speaker):
-        kind = "joins" if _JOINED.search(body) else "leaves" if _LEFT.search(body) else "system messages"
-        chat.tally[kind] += 1
-        return
-    edited = content.endswith(_EDITED)
-    if edited:
-        content = content.removesuffix(_EDITED).rstrip()
-        chat.tally["edited"] += 1
-    if _DELETED.match(content.strip()):
-        chat.tally["deleted"] += 1
-        return
-    lines = content.split("\n")
-    for index, line in enumerate(lines):
-        if _MEDIA.match(line.strip()):
-            lines[index] = _placeholder(line.strip())
-            chat.tally["media placeholders"] += 1
-    content = "\n".join(lines).strip()
-    if not content:
-        chat.tally["empty messages"] += 1
+    speaker = speaker.translate(_MARKS)
+    if not colon or "\n" in speaker or SYSTEM.search(speaker) or _cuts_a_quote(speaker):
+        _count_event(chat, body.translate(_MARKS))
         return
     # "~ Bob" marks a member who is not in the exporter's contacts.
-    chat.messages.append(ChatMessage(speaker.removeprefix("~").strip() or "unnamed", content, ts, edited=edited))
+    speaker = sys.intern(speaker.removeprefix("~").strip() or "unnamed")
+    marked = content.startswith(_OWN)
+    content, media = _placeholders(content)
+    if not marked or media:
+        spoke.add(speaker)
+    if DELETED.fullmatch(content.rstrip(".")):
+        spoke.add(speaker)
+        chat.tally["deleted"] += 1
+        return
+    edit = EDITED.search(content)
+    if edit:
+        content = content[: edit.start()]
+        chat.tally["edited"] += 1
+    chat.tally["media placeholders"] += media
+    if marked and not media and (EVENT.search(content) or not chat.messages):
+        _count_event(chat, content)
+    elif not content:
+        chat.tally["empty messages"] += 1
+    else:
+        chat.messages.append(ChatMessage(speaker, content, ts, edited=edit is not None))
 
 
-def _placeholder(line: str) -> str:
-    file = re.search(r"<attached: (.+)>|^(.+\.\w{2,5}) \(file attached\)", line)
+def _cuts_a_quote(speaker: str) -> bool:
+    """Whether the ": " stands inside the quoted name of a group, so that this is no speaker."""
+    opened, closed = ("„", "“") if "„" in speaker else ("“", "”")
+    pairs = ((opened, closed), ("«", "»"))
+    return speaker.count('"') % 2 == 1 or any(speaker.count(a) != speaker.count(b) for a, b in pairs)
+
+
+def _count_event(chat: Chat, text: str) -> None:
+    chat.tally["joins" if JOINED.search(text) else "leaves" if LEFT.search(text) else "system messages"] += 1
+
+
+def _placeholders(content: str) -> tuple[str, int]:
+    """The text without marks, its omitted and attached files as placeholders, and their number."""
+    lines, media = content.split("\n"), 0
+    for index, line in enumerate(lines):
+        shown = _placeholder(line.translate(_MARKS).strip(), line.startswith(_OWN))
+        media += bool(shown)
+        lines[index] = shown or line.translate(_MARKS)
+    return "\n".join(lines).strip(), media
+
+
+def _placeholder(line: str, marked: bool) -> str:
+    """What stands for a line that names a file, shown or omitted; "" for any other line."""
+    file = ATTACHED.fullmatch(line)
     if file:
-        return f"[{file[1] or file[2]}]"
-    kind = line.removesuffix(" omitted").strip("<>").lower()
-    return f"[{'media' if kind in ('null', 'media omitted') else kind}]"
+        return f"[{file['ios'] or file['android']}]"
+    omitted = MEDIA.fullmatch(line)
+    if omitted:
+        return f"[{(omitted['kind'] or 'media').lower()}]"
+    if marked and MARKED_FILE.fullmatch(line):
+        return f"[{MARKED_FILE.fullmatch(line)['name']}]"
+    omitted = MARKED_MEDIA.fullmatch(line) if marked else None
+    return f"[{(omitted['kind'] or 'media').lower()}]" if omitted else ""
 
 
 def _chat_name(stem: str) -> str:

@@ -6,8 +6,13 @@ import pytest
 
 from memory_env import DataError
 from memory_env.ingest import ReadOptions, discord, read_networks, read_source, slack, telegram, to_network
+from memory_env.ingest.json_cursor import JsonCursor
 
 OPTIONS = ReadOptions()
+
+
+def cursor(document, where="result.json"):
+    return JsonCursor([json.dumps(document)], where)
 
 
 def tally(chat):
@@ -40,7 +45,7 @@ TELEGRAM = {
 
 
 def test_a_telegram_export_exactly():
-    (chat,) = telegram.parse(TELEGRAM, "result.json", OPTIONS)
+    (chat,) = telegram.parse(cursor(TELEGRAM), OPTIONS)
     assert [(m.speaker, m.speaker_id, m.content, m.ts, m.reply_to, m.message_id) for m in chat.messages] == [
         ("Alice", "user1", "see http://x!", "2024-05-01T12:00:00+02:00", "", "3"),
         ("Sam", "user2", "ok", "2024-05-01T12:01:00+02:00", "3", "4"),
@@ -56,7 +61,7 @@ def test_a_telegram_export_exactly():
 
 
 def test_a_renamed_member_is_one_member_and_two_of_one_name_are_two():
-    (chat,) = telegram.parse(TELEGRAM, "result.json", OPTIONS)
+    (chat,) = telegram.parse(cursor(TELEGRAM), OPTIONS)
     network = to_network(chat)
     assert set(network.speakers) == {"Alice", "Sam", "Sam (2)", "Deleted account 7"}
     by_id = {message.speaker_id: message.speaker for message in network.messages}
@@ -64,7 +69,7 @@ def test_a_renamed_member_is_one_member_and_two_of_one_name_are_two():
 
 
 def test_bots_are_kept_when_asked_for():
-    (chat,) = telegram.parse(TELEGRAM, "result.json", ReadOptions(keep_bots=True))
+    (chat,) = telegram.parse(cursor(TELEGRAM), ReadOptions(keep_bots=True))
     assert "RemindBot" in {message.speaker for message in chat.messages}
 
 
@@ -80,9 +85,9 @@ def test_an_account_export_gives_one_network_per_chat(tmp_path):
 def test_a_telegram_date_that_cannot_be_read_is_named():
     broken = {"name": "x", "messages": [{"id": 1, "type": "message", "date": "yesterday", "from": "A", "text": "x"}]}
     with pytest.raises(DataError, match=r"result.json: messages\[0\].date can't be read"):
-        telegram.parse(broken, "result.json", OPTIONS)
+        telegram.parse(cursor(broken), OPTIONS)
     with pytest.raises(DataError, match=r"messages\[0\].text must be"):
-        telegram.parse({"messages": [{"id": 1, "type": "message", "from": "A", "text": {}}]}, "result.json", OPTIONS)
+        telegram.parse(cursor({"messages": [{"id": 1, "type": "message", "from": "A", "text": {}}]}), OPTIONS)
 
 
 def slack_export(folder, days):
@@ -158,7 +163,7 @@ def test_a_discord_export_exactly():
              "author": {"id": "3", "name": "bot", "isBot": True}},
         ],
     }  # fmt: skip
-    chat = discord.parse(document, "plans.json", OPTIONS)
+    chat = discord.parse(cursor(document, "plans.json"), OPTIONS)
     assert [(m.speaker, m.content, m.ts, m.reply_to, m.edited, m.channel) for m in chat.messages] == [
         ("Ann", "raid at 8", "2024-05-01T10:00:00.123000+02:00", "", False, "plans"),
         ("bo", "[attachment map.png]", "2024-05-01T10:01:00+02:00", "2", True, "plans"),
@@ -166,7 +171,7 @@ def test_a_discord_export_exactly():
     assert tally(chat) == {"joins": 1, "media placeholders": 1, "edited": 1, "messages of bots": 1}
     document["messages"][1]["timestamp"] = "soon"
     with pytest.raises(DataError, match=r"plans.json: messages\[1\].timestamp can't be read"):
-        discord.parse(document, "plans.json", OPTIONS)
+        discord.parse(cursor(document, "plans.json"), OPTIONS)
     del document["messages"][1]["author"]
     with pytest.raises(DataError, match=r"messages\[1\].author is missing"):
-        discord.parse(document, "plans.json", OPTIONS)
+        discord.parse(cursor(document, "plans.json"), OPTIONS)

@@ -25,7 +25,7 @@ the view
 
 
 def chat(text, **options):
-    return whatsapp.parse(text, "chat.txt", "WhatsApp Chat with Family", ReadOptions(**options))
+    return whatsapp.parse(text.split("\n"), "chat.txt", "WhatsApp Chat with Family", ReadOptions(**options))
 
 
 def test_an_android_export_exactly():
