@@ -34,14 +34,15 @@ class TermSimilarity:
             for term in found:
                 postings.setdefault(term, []).append(index)
         self._postings = {term: np.array(found, dtype=np.int64) for term, found in postings.items()}
-        self._roots = np.sqrt(sizes)
+        self._sizes = sizes
 
     def scores(self, query: str, places: np.ndarray | None = None) -> np.ndarray:
         wanted = set(terms(query))
-        shared = np.zeros(len(self._roots))
+        shared = np.zeros(len(self._sizes))
         for term in wanted & self._postings.keys():
             shared[self._postings[term]] += 1.0
-        scores = np.minimum(1.0, shared / (self._roots * np.sqrt(max(min(len(wanted), ISSUE_TERMS), 1))))
+        # One root of the product, as in `term_match`: two roots can miss a floor that the match ties.
+        scores = np.minimum(1.0, shared / np.sqrt(self._sizes * max(min(len(wanted), ISSUE_TERMS), 1)))
         return scores if places is None else scores[places]
 
 
