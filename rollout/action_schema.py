@@ -37,10 +37,11 @@ def action_schema() -> dict[str, Any]:
         utype={"enum": list(DERIVED_UTYPES)},
         content=_TEXT,
     )
-    update = _action("UPDATE", entry_id=_TEXT, content=_TEXT)
+    # Grammars fix the order of keys, and Writers are taught either one.
+    updates = [_action("UPDATE", entry_id=_TEXT, content=_TEXT), _action("UPDATE", content=_TEXT, entry_id=_TEXT)]
     return {
         "type": "object",
-        "properties": {"actions": {"type": "array", "minItems": 1, "items": {"anyOf": [add, update, _action("NOOP")]}}},
+        "properties": {"actions": {"type": "array", "minItems": 1, "items": {"anyOf": [add, *updates, _action("NOOP")]}}},
         "required": ["actions"],
         "additionalProperties": False,
     }

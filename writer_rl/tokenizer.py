@@ -40,7 +40,7 @@ PROMPT_WORDS = (GROUP, "'s", *(layer.rsplit("_", 1)[-1] for layer in DERIVED_LAY
 """What `configs/prompts/tiny_writer.jinja` writes beside data."""
 
 _ADD = '{"action":"ADD","owner":"'
-_UPDATE = '{"action":"UPDATE","entry_id":"'
+_UPDATE = '{"action":"UPDATE","content":"'
 _NOOP = '{"action":"NOOP"}'
 _HEX_PAIR = "[0-9a-f]{2}"
 
@@ -56,7 +56,7 @@ def action_pieces() -> tuple[str, ...]:
         *('"},' + action for action in (_ADD, _UPDATE)),
         '"}]}',
         '","source":"',
-        '","content":"',
+        '","entry_id":"',
         *(f'","layer":"{layer}","utype":"{utype}","content":"' for layer in DERIVED_LAYERS for utype in DERIVED_UTYPES),
     )
 

@@ -85,7 +85,8 @@ def _replay(network: Network, plan: Plan, kept: list[list[Event]]) -> Taught:
         actions: Actions = []
         for event in events:
             if event.fact in entry:
-                actions.append({"action": "UPDATE", "entry_id": entry[event.fact], "content": event.content})
+                # The content first: what a small model has just written leads it to the record that says nearly the same.
+                actions.append({"action": "UPDATE", "content": event.content, "entry_id": entry[event.fact]})
             else:
                 fact = plan.facts[event.fact]
                 who = {"owner": fact.owner, "source": fact.source, "layer": fact.layer, "utype": fact.utype}

@@ -62,7 +62,7 @@ def test_a_name_is_the_same_token_wherever_it_stands(tokenizer, name):
 @given(st.text("0123456789abcdef", min_size=8, max_size=8))
 def test_an_entry_id_is_its_four_pairs_of_digits(tokenizer, entry_id):
     pairs = [entry_id[i : i + 2] for i in range(0, 8, 2)]
-    for before, after in (("#", "\n"), ('{"action":"UPDATE","entry_id":"', '","content":"')):
+    for before, after in (("#", "\n"), ('","entry_id":"', '"}]}')):
         tokens = tokenizer.convert_ids_to_tokens(ids(tokenizer, before + entry_id + after))
         assert tokens[-5:-1] == pairs
 

@@ -20,7 +20,7 @@ from memory_env.corpus.vocabulary import words_of
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = [generate_sft(seed, level) for level in (0, 1, 2) for seed in range(40)]
-GOLDEN = "9c0559707ae9ecd81a8bd3e7b9bf1eccaff79b4591bad9fc45f8e8c8f8b0b228"
+GOLDEN = "f6fddde41d69c12ef65ff2935ce79aa2fd3c64a7cc0eeacae9b50df7b4770a73"
 
 
 def test_the_bytes_never_change():
