@@ -21,9 +21,12 @@ PARTS = ("weights", "gradients", "optimizer", "reference", "buffers", "activatio
 WAYS = [
     ("ZeRO-1", {"zero": 1}),
     ("ZeRO-2", {"zero": 2}),
+    ("ZeRO-2, 8-bit AdamW", {"zero": 2, "eight_bit": True}),
     ("ZeRO-2, optimizer on CPU", {"zero": 2, "offload_optimizer": True}),
     ("ZeRO-3", {"zero": 3}),
     ("ZeRO-3, all on CPU", {"zero": 3, "offload_optimizer": True, "offload_parameters": True}),
+    ("LoRA of rank 16, ZeRO-2", {"zero": 2, "lora_rank": 16}),
+    ("LoRA of rank 16, ZeRO-3", {"zero": 3, "lora_rank": 16}),
 ]
 
 
@@ -34,6 +37,8 @@ def arguments(argv: list[str]):
     options.add_argument("--gpus", type=int, help="show one run on this many GPUs")
     options.add_argument("--zero", type=int, default=2, choices=(1, 2, 3), help="DeepSpeed ZeRO stage (2)")
     options.add_argument("--offload", choices=("none", "optimizer", "all"), default="none", help="to the CPU (none)")
+    options.add_argument("--optimizer", choices=("adamw", "adamw8bit"), default="adamw", help="trainer.optimizer (adamw)")
+    options.add_argument("--lora-rank", type=int, default=0, help="model.lora.rank on every matrix (0: full training)")
     options.add_argument("--no-checkpointing", action="store_true", help="keep all activations")
     options.add_argument("--micro-tokens", type=int, default=16384, help="tokens of one micro-batch (16384)")
     options.add_argument("--sequences", type=int, default=16, help="sequences of one rank's sampler (16: two networks x 8)")
@@ -50,6 +55,8 @@ def run_shape(chosen) -> RunShape:
         zero=chosen.zero,
         offload_optimizer=chosen.offload != "none",
         offload_parameters=chosen.offload == "all",
+        eight_bit=chosen.optimizer == "adamw8bit",
+        lora_rank=chosen.lora_rank,
         checkpointing=not chosen.no_checkpointing,
         micro_tokens=chosen.micro_tokens,
         sequences=chosen.sequences,
@@ -97,6 +104,8 @@ def main(argv: list[str]) -> None:
             model,
             {
                 "gpus": shape.tensor_parallel,
+                "eight_bit": shape.eight_bit,
+                "lora_rank": shape.lora_rank,
                 "checkpointing": shape.checkpointing,
                 "micro_tokens": shape.micro_tokens,
                 "sequences": shape.sequences,

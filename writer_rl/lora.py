@@ -22,6 +22,7 @@ from writer_rl.policy import Policy, PolicyError
 
 ADAPTER = "adapter"
 """The adapter's folder inside a model folder, as `PeftModel.from_pretrained` reads it."""
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 NAME = "default"
 BASE, DOWN, UP = ".base_layer.weight", f".lora_A.{NAME}.weight", f".lora_B.{NAME}.weight"
 """Names of an adapted matrix W and its factors A and B, after the layer's own."""
@@ -127,7 +128,7 @@ def save_adapter(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) 
     folder.mkdir(parents=True, exist_ok=True)
     # What PeftModel, which wraps the model twice, calls them.
     tensors = {f"base_model.model.{name}": tensor.contiguous() for name, tensor in own.items()}
-    save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+    save_file(tensors, folder / ADAPTER_WEIGHTS, metadata={"format": "pt"})
     config = model.peft_config[NAME]
     config.inference_mode = True
     config.save_pretrained(str(folder))

@@ -1,14 +1,16 @@
 """How much GPU memory a run takes, from shapes: what `launch/plan.py` prints and docs/scaling.md derives.
 
-Bytes per parameter in mixed precision (bf16 weights, fp32 master copy and AdamW), P parameters, N ranks:
+Bytes per parameter in mixed precision (bf16 weights, fp32 master copy and AdamW), P parameters, T of them trained, N ranks:
 
     weights      2 P          ZeRO-3: 2 P / N (offloaded: 0)
-    gradients    2 P + 4 P    bf16, and their fp32 sum over micro-batches; ZeRO-2, 3: 4 P / N (optimizer offloaded: 0)
-    optimizer    12 P / N     master 4, first moment 4, second moment 4 (offloaded: 0)
-    reference    2 P          whole on every rank, whatever the stage
+    gradients    2 T + 4 T    bf16, and their fp32 sum over micro-batches; ZeRO-2, 3: 4 T / N (optimizer offloaded: 0)
+    optimizer    12 T / N     master 4, first moment 4, second moment 4 (offloaded: 0); in 8 bits: 4 + 2 (1 + 4 / 256)
+    reference    2 P          whole on every rank, whatever the stage; with LoRA 0: the policy without its adapter
     buffers      gradient buckets; with ZeRO-3 the gathered embedding or two layers
     activations  see `activation_bytes`
     sampler      2 P / tp + key-value cache; asleep while the update runs
+
+T = P in full training. LoRA adds an adapter of T parameters to the model and trains nothing else.
 
 A rank peaks either in the rollout (everything resident + sampler) or in the update (+ gradients, buffers, activations).
 """
@@ -42,6 +44,8 @@ class RunShape:
     zero: int = 2
     offload_optimizer: bool = False
     offload_parameters: bool = False
+    eight_bit: bool = False  # the optimizer's moments
+    lora_rank: int = 0  # 0: full training
     checkpointing: bool = True
     micro_tokens: int = 16384  # prompt and completion tokens of one micro-batch on one rank
     logit_chunk: int = 1024  # tokens whose logits exist at one time
@@ -58,6 +62,8 @@ class RunShape:
             raise PlanError(f"zero must be 1, 2 or 3, not {self.zero}")
         if self.offload_parameters and self.zero != 3:
             raise PlanError("offload_parameters needs zero 3")
+        if self.lora_rank < 0:
+            raise PlanError("lora_rank must be at least 0")
         if self.gpus % self.tensor_parallel:
             raise PlanError(f"tensor_parallel {self.tensor_parallel} does not divide {self.gpus} GPUs")
         if min(self.micro_tokens, self.logit_chunk, self.sequences, self.sequence_tokens) < 1:
@@ -94,11 +100,11 @@ def activation_bytes(model: ModelShape, run: RunShape) -> int:
 
     Saved per token of one layer, bf16: the two residual inputs and normed inputs 4 h, query, key, value and the
     attention's output 2 (heads + kv_heads) d, gate, up, activation and product 4 i. With checkpointing only each
-    layer's input (h) is kept, and one layer at a time is saved in full. Logits exist for `logit_chunk` tokens: bf16,
+    layer's input (h) is kept, and one layer at a time is saved in full. An adapter keeps 2 r for each of 7 matrices. Logits exist for `logit_chunk` tokens: bf16,
     fp32 and their gradient, 2 + 4 + 4 bytes.
     """
     attention = 2 * (model.heads + model.kv_heads) * model.head_dim
-    layer = 2 * (4 * model.hidden + attention + 4 * model.intermediate)
+    layer = 2 * (4 * model.hidden + attention + 4 * model.intermediate + 7 * run.lora_rank)
     kept = model.layers * 2 * model.hidden + layer if run.checkpointing else model.layers * layer
     logits = min(run.logit_chunk, run.micro_tokens) * model.vocab * (2 + 4 + 4)
     return run.micro_tokens * kept + logits
@@ -116,13 +122,15 @@ def sampler_bytes(model: ModelShape, run: RunShape) -> int:
 def plan(model: ModelShape, run: RunShape) -> Plan:
     """The memory of one rank."""
     ranks = run.gpus
-    parameters = model.parameters
+    adapter = model.adapter(run.lora_rank)
+    parameters = model.parameters + adapter
+    trained = adapter or parameters
     shard = ranks if run.zero == 3 else 1
     weights = 2 * parameters // shard
-    gradients = 4 * parameters // ranks if run.zero >= 2 else 6 * parameters
-    optimizer = 12 * parameters // ranks
-    reference = 2 * parameters
-    buffers = 2 * 2 * min(BUCKET_ELEMENTS, parameters)
+    gradients = 4 * trained // ranks if run.zero >= 2 else 6 * trained
+    optimizer = trained * (4 * 256 + 2 * (256 + 4) if run.eight_bit else 12 * 256) // (256 * ranks)
+    reference = 0 if adapter else 2 * parameters
+    buffers = 2 * 2 * min(BUCKET_ELEMENTS, trained)
     if run.zero == 3:
         buffers += 2 * max(model.embedding, 2 * model.layer)
     host = 0

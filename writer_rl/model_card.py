@@ -37,32 +37,36 @@ def model_card(
     *,
     round: Mapping[str, Any] | None = None,
     evaluation: Mapping[str, Any] | None = None,
+    base: str | None = None,
 ) -> str:
     """The card as Markdown.
 
     model: the exported module. settings: the run's config.yaml, {} without a run. prompt: the prompt file's name in the folder.
-    round: the line of metrics.jsonl that the checkpoint belongs to. evaluation: the run's evaluation.json (SPEC 7).
+    round: the line of metrics.jsonl that the checkpoint belongs to. evaluation: the run's evaluation.json (SPEC 7). base: the
+    model that an adapter apart belongs on; None: the folder holds the whole model.
     """
+    library = "transformers" if base is None else f"peft\nbase_model: {_short(base)}"
     return (
-        "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags: [memory, group-chat]\n---\n"
+        f"---\nlibrary_name: {library}\npipeline_tag: text-generation\ntags: [memory, group-chat]\n---\n"
         f"# {name}\n\n"
         "A Writer: it reads one segment of a group chat with the memory so far, and answers with the actions "
         '(ADD, UPDATE, NOOP) that bring the memory up to date, as JSON `{"actions": [...]}`.\n\n'
-        f"{_table(_model(model, settings))}\n\n"
+        f"{_table(_model(model, settings, base))}\n\n"
         f"## Data\n\n{_table(_data(settings)) or 'Unknown: it comes from no run of this program.'}\n\n"
         f"## Settings\n\n{_table(_training(settings, round)) or 'Unknown: it comes from no run of this program.'}\n\n"
         f"## Evaluation\n\n{_evaluation(round, evaluation)}\n\n"
-        f"## Use\n\n{_use(name, prompt)}"
+        f"## Use\n\n{_use(name, prompt, base)}"
     )
 
 
-def _model(model: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _model(model: Any, settings: Mapping[str, Any], base: str | None) -> dict[str, Any]:
     return {
         "architecture": type(model).__name__,
         "parameters": f"{sum(p.numel() for p in model.parameters()):,}",
         "dtype": str(model.dtype).removeprefix("torch."),
         "context": getattr(model.config, "max_position_embeddings", None),
         "start": _start(settings.get("model", {})),
+        "adapter": _adapter(settings.get("model", {}).get("lora") or {}, base),
     }
 
 
@@ -117,15 +121,30 @@ def _results(rows: list[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _use(name: str, prompt: str) -> str:
-    return (
-        f"The prompt it was trained with is `{prompt}`; render it with the segment and memory, put it through the tokenizer's "
-        "chat template, and generate greedily until a stop token:\n\n"
-        "```python\nfrom transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
-        'tokenizer = AutoTokenizer.from_pretrained(".")\nmodel = AutoModelForCausalLM.from_pretrained(".")\n```\n\n'
+def _adapter(lora: Mapping[str, Any], base: str | None) -> str | None:
+    if not lora.get("rank"):
+        return None
+    where = "merged into the weights" if base is None else "apart: this folder holds it alone"
+    return f"LoRA of rank {lora['rank']}, alpha {lora['alpha']}, on {', '.join(lora['target_modules'])}; {where}"
+
+
+def _use(name: str, prompt: str, base: str | None) -> str:
+    imports, load = "", 'AutoModelForCausalLM.from_pretrained(".")'
+    serve = (
         "Served, and used by writer-rl:\n\n"
         f"```\nvllm serve {name}\n"
         f"python launch/remember.py --memory chat.db --writer served:{name} --base-url http://localhost:8000/v1 chat.txt\n```\n"
+    )
+    if base is not None:
+        imports = "from peft import PeftModel\n"
+        load = f'PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained("{_short(base)}"), ".")'
+        serve = "To serve it, export the checkpoint merged: `launch/export.py` without `--adapter`.\n"
+    return (
+        f"The prompt it was trained with is `{prompt}`; render it with the segment and memory, put it through the tokenizer's "
+        "chat template, and generate greedily until a stop token:\n\n"
+        f"```python\n{imports}from transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
+        f'tokenizer = AutoTokenizer.from_pretrained(".")\nmodel = {load}\n```\n\n'
+        f"{serve}"
     )
 
 

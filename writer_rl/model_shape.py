@@ -57,6 +57,12 @@ class ModelShape:
         head = 0 if self.tied else self.embedding
         return self.embedding + self.layers * self.layer + self.hidden + head
 
+    def adapter(self, rank: int) -> int:
+        """Parameters of a LoRA of this rank on every matrix of every layer: rank (rows + columns) each."""
+        query, key_value = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        attention = 2 * (self.hidden + query) + 2 * (self.hidden + key_value)
+        return self.layers * rank * (attention + 3 * (self.hidden + self.intermediate))
+
     @property
     def kv_elements(self) -> int:
         """Elements of the key-value cache per token."""

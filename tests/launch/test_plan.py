@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 
@@ -12,13 +13,20 @@ def test_the_table_names_every_card_and_the_exact_size(repository):
     assert shown.returncode == 0
     assert "3,085,938,688 parameters" in shown.stdout
     assert all(f"{card} GiB" in shown.stdout for card in (24, 40, 80))
-    assert "ZeRO-3" in shown.stdout and "on CPU" in shown.stdout
+    assert all(way in shown.stdout for way in ("ZeRO-3", "on CPU", "8-bit AdamW", "LoRA of rank 16"))
 
 
 def test_one_run_is_itemised(repository):
     shown = plan(repository, "--gpus", "2", "--zero", "3", "--offload", "all")
     assert shown.returncode == 0
     assert "update peak" in shown.stdout and "fits: 24 GiB" in shown.stdout
+
+
+def test_an_adapter_needs_no_reference_and_hardly_any_state(repository):
+    shown = plan(repository, "--gpus", "1", "--lora-rank", "16", "--optimizer", "adamw8bit")
+    assert shown.returncode == 0
+    sizes = {part: float(size) for part, size in re.findall(r"^  (\w+) +([0-9.]+) GiB", shown.stdout, re.MULTILINE)}
+    assert sizes["reference"] == 0 and sizes["optimizer"] < 0.3 < sizes["weights"]
 
 
 def test_wrong_arguments_end_with_one_line_and_2(repository):

@@ -20,6 +20,22 @@ def test_state_of_full_training_by_hand():
     assert (three.weights, three.gradients, three.optimizer, three.reference) == (P // 2, P, 3 * P, 2 * P)
 
 
+def test_state_of_an_adapter_by_hand():
+    """Rank 16 on Qwen2.5-3B: 36 layers of 16 x (2 x 4096 + 2 x (2048 + 256) + 3 x (2048 + 11008)) parameters."""
+    trained = 36 * 16 * (2 * 4096 + 2 * 2304 + 3 * 13056)
+    lora = plan(MODEL, RunShape(gpus=4, zero=2, lora_rank=16))
+    assert (lora.weights, lora.gradients, lora.optimizer, lora.reference) == (2 * (P + trained), trained, 3 * trained, 0)
+    assert lora.sampler == plan(MODEL, RunShape(gpus=4, zero=2)).sampler, "it samples merged weights"
+    whole = plan(MODEL, RunShape(gpus=1, zero=1, lora_rank=16))
+    assert (whole.gradients, whole.optimizer) == (6 * trained, 12 * trained)
+
+
+def test_moments_in_eight_bits_take_a_byte_and_a_scale_per_256():
+    full, bytes_each = plan(MODEL, RunShape(gpus=2)), plan(MODEL, RunShape(gpus=2, eight_bit=True))
+    assert full.optimizer - bytes_each.optimizer == pytest.approx(P / 2 * (8 - 2 - 8 / 256), abs=1)
+    assert full.update_peak - bytes_each.update_peak == full.optimizer - bytes_each.optimizer
+
+
 def test_offloading_moves_bytes_to_the_host_and_loses_none():
     resident = plan(MODEL, RunShape(gpus=2, zero=3))
     offloaded = plan(MODEL, RunShape(gpus=2, zero=3, offload_optimizer=True, offload_parameters=True))
@@ -55,6 +71,7 @@ def test_impossible_settings_are_refused():
         {"offload_parameters": True},
         {"gpus": 3, "tensor_parallel": 2},
         {"micro_tokens": 0},
+        {"lora_rank": -1},
     ):
         with pytest.raises(PlanError):
             RunShape(**wrong)

@@ -51,6 +51,28 @@ def test_known_shapes_equal_real_models(name):
     assert shape.parameters == counted_by_torch(config)
 
 
+@pytest.mark.parametrize("name", ["qwen2.5-0.5b", "qwen2.5-3b"])
+def test_an_adapter_is_as_large_as_pefts(name):
+    from writer_rl.config import LoRASection, ModelSection
+    from writer_rl.lora import add_adapter
+    from writer_rl.policy import Policy
+
+    shape = KNOWN[name]
+    config = AutoConfig.for_model(
+        "qwen2",
+        vocab_size=shape.vocab,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.intermediate,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+    )
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+        add_adapter(Policy(model), ModelSection(lora=LoRASection(rank=8)))
+    assert sum(p.numel() for p in model.parameters() if p.requires_grad) == shape.adapter(8)
+
+
 def test_the_papers_writer_has_its_published_size():
     assert ModelShape.load("Qwen/Qwen2.5-3B-Instruct").parameters == 3_085_938_688
 
