@@ -116,7 +116,8 @@ class EndpointClient:
                 return accept(body), json.dumps(body, ensure_ascii=False)
 
             options = {"response_format": {"type": "json_object"}} if self.settings.json_mode else {}
-            value, response = self._ask(stage, messages, read, question_id, self.settings.max_tokens, options)
+            limit = self.settings.request_timeout_s
+            value, response = self._ask(stage, messages, read, question_id, self.settings.max_tokens, options, limit)
             if self._cache:
                 self._cache.put(key, response)
             self.ledger.add(stage, response["input_tokens"], response["output_tokens"])
@@ -126,7 +127,7 @@ class EndpointClient:
         """(the completion as it is, whether `max_tokens` cut it off).
 
         For a trained model, whose malformed output is an output: no JSON mode, nothing is repaired, asked again for what it says,
-        or cached, and special tokens stay visible. Raises like `complete`.
+        or cached, and special tokens stay visible. A long output may take the whole deadline. Raises like `complete`.
         """
 
         def read(response: Any) -> tuple[tuple[str, bool], str]:
@@ -135,7 +136,7 @@ class EndpointClient:
             return (text, choice.finish_reason == "length"), text
 
         options = {"extra_body": {"skip_special_tokens": False}}
-        value, response = self._ask(stage, messages, read, question_id, max_tokens, options)
+        value, response = self._ask(stage, messages, read, question_id, max_tokens, options, self.settings.deadline_s)
         self.ledger.add(stage, response["input_tokens"], response["output_tokens"])
         return value
 
@@ -147,6 +148,7 @@ class EndpointClient:
         question_id: str,
         max_tokens: int,
         options: Mapping[str, Any],
+        request_limit_s: float,
     ) -> tuple[Any, dict[str, Any]]:
         """The value of a response and its record; `read(response)` gives the value and the text to keep."""
         end = self._clock() + self.settings.deadline_s
@@ -158,7 +160,7 @@ class EndpointClient:
             wait: float | None = None
             try:
                 with self._slots:
-                    response = self._request(messages, max_tokens, min(self.settings.request_timeout_s, remaining), options)
+                    response = self._request(messages, max_tokens, min(request_limit_s, remaining), options)
                 value, text = read(response)
                 return value, self._record(stage, response, text)
             except (_Rejected, ValueError) as error:
