@@ -39,7 +39,10 @@ def read_options(chosen: Namespace) -> ReadOptions:
         columns[ours] = theirs
     if chosen.gap_hours <= 0:
         raise UsageError(f"--gap-hours {chosen.gap_hours}: must be positive")
-    return ReadOptions(chosen.date_order, chosen.keep_bots, chosen.channel, columns, chosen.delimiter)
+    delimiter = {"\\t": "\t", "tab": "\t"}.get(chosen.delimiter, chosen.delimiter)
+    if len(delimiter) > 1:
+        raise UsageError(f"--delimiter {delimiter}: must be one character, or tab")
+    return ReadOptions(chosen.date_order, chosen.keep_bots, chosen.channel, columns, delimiter)
 
 
 def read(chosen: Namespace) -> None:

@@ -105,7 +105,8 @@ class _Cutter:
         windows: list[_Window] = []
         for source, key in fresh:
             now = instant(source.ts)
-            silent = before is not None and now is not None and now - before > self._gap
+            # What a newer export holds of an earlier time is another occasion too.
+            silent = before is not None and now is not None and abs(now - before) > self._gap
             turn += 1
             if not session or silent or turn >= self._most:
                 self._sessions += 1

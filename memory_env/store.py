@@ -7,8 +7,10 @@ ever changed or deleted; whether a record is superseded follows from the edges. 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from typing import Any
 
 from memory_env.datafile import DataError
 from memory_env.ingest.chat import ChatMessage
+from memory_env.ingest.text_stream import well_formed
 from memory_env.ingest.times import instant
 from memory_env.network import Segment
 from memory_env.records import VERBATIM_CONFIDENCE, VERBATIM_LAYER, VERBATIM_UTYPE, Edge, Record
@@ -26,21 +29,21 @@ from memory_env.step import Report
 FORMAT = "1"
 _APPLICATION = 0x57524D45  # "WRME"
 _SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE segments (
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS segments (
     position INTEGER PRIMARY KEY, session TEXT NOT NULL, ts TEXT NOT NULL, ends REAL, writer TEXT NOT NULL,
     completion TEXT NOT NULL, report TEXT NOT NULL);
-CREATE TABLE members (name TEXT PRIMARY KEY, speaker TEXT NOT NULL, speaker_id TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE messages (
+CREATE TABLE IF NOT EXISTS members (name TEXT PRIMARY KEY, speaker TEXT NOT NULL, speaker_id TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS messages (
     place INTEGER PRIMARY KEY, position INTEGER NOT NULL, entry_id TEXT NOT NULL UNIQUE, session TEXT NOT NULL,
     turn INTEGER NOT NULL, speaker TEXT NOT NULL, ts TEXT NOT NULL, at REAL, content TEXT NOT NULL,
     message_id TEXT NOT NULL, reply_to TEXT NOT NULL, channel TEXT NOT NULL, key BLOB NOT NULL UNIQUE);
-CREATE TABLE records (
+CREATE TABLE IF NOT EXISTS records (
     place INTEGER PRIMARY KEY, position INTEGER NOT NULL, entry_id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL,
     source TEXT NOT NULL, layer TEXT NOT NULL, utype TEXT NOT NULL, content TEXT NOT NULL, confidence REAL NOT NULL,
     from_ids TEXT NOT NULL, links TEXT NOT NULL);
-CREATE TABLE edges (place INTEGER PRIMARY KEY, position INTEGER NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL);
-CREATE INDEX messages_by_channel ON messages (channel, place);
+CREATE TABLE IF NOT EXISTS edges (place INTEGER PRIMARY KEY, position INTEGER NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS messages_by_channel ON messages (channel, place);
 """
 
 
@@ -84,10 +87,17 @@ class MemoryStore:
         if not create and not self.path.is_file():
             raise DataError(f"{self.path}: no such memory; launch/remember.py makes one")
         try:
-            self._db = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
+            self._db = self._connect(create)
             self._open()
         except sqlite3.Error as error:
             raise DataError(f"{self.path}: {_reason(error)}") from None
+
+    def _connect(self, create: bool) -> sqlite3.Connection:
+        path, uri = str(self.path), False
+        if not create and not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)):
+            # SQLite would want to write beside a file that is only to be read.
+            path, uri = f"{self.path.absolute().as_uri()}?mode=ro&immutable=1", True
+        return sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False, uri=uri)
 
     def _open(self) -> None:
         found = self._db.execute("PRAGMA application_id").fetchone()[0]
@@ -96,9 +106,10 @@ class MemoryStore:
             raise DataError(f"{self.path}: is a database of another program; name a new file")
         if not tables:
             # WAL: a commit is one append, and a reader never waits. NORMAL: a power cut may lose the last commits, never parts.
+            # IF NOT EXISTS: another process may be making the same file.
             self._db.executescript(
                 f"PRAGMA journal_mode=WAL; BEGIN IMMEDIATE; PRAGMA application_id={_APPLICATION};"
-                f"{_SCHEMA} INSERT INTO meta VALUES ('format', '{FORMAT}'); COMMIT;"
+                f"{_SCHEMA} INSERT OR IGNORE INTO meta VALUES ('format', '{FORMAT}'); COMMIT;"
             )
         self._db.execute("PRAGMA synchronous=NORMAL")
         version = self.meta("format")
@@ -173,7 +184,8 @@ class MemoryStore:
         return self._one("SELECT count(DISTINCT session) FROM messages")
 
     def append(self, segments: Iterable[Written]) -> None:
-        """Add segments in one transaction. DataError where the file can't take them; then it holds none of them."""
+        """Add segments in one transaction. DataError where the file can't take them, OSError for a full disk; then it holds
+        none of them."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -181,11 +193,16 @@ class MemoryStore:
                     self._append(written)
                 self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                # A full disk has rolled back by itself.
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
                 raise
         except sqlite3.IntegrityError:
             raise DataError(f"{self.path}: another program wrote to it meanwhile; run again, it goes on from there") from None
         except sqlite3.Error as error:
+            if "full" in str(error):
+                reason = "the disk is full; what was written is kept: make room and run again, it goes on from there"
+                raise OSError(errno.ENOSPC, f"{self.path}: {reason}") from None
             raise DataError(f"{self.path}: {_reason(error)}") from None
 
     def _append(self, written: Written) -> None:
@@ -194,8 +211,11 @@ class MemoryStore:
         report = json.dumps(written.report.to_dict(), ensure_ascii=False)
         self._db.execute(
             "INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (position, segment.session_id, segment.ts, max(times, default=None), written.writer, written.completion, report),
-        )
+            (
+                position, segment.session_id, segment.ts, max(times, default=None), written.writer,
+                well_formed(written.completion), well_formed(report),
+            ),
+        )  # fmt: skip
         self._db.executemany(
             "INSERT OR IGNORE INTO members VALUES (?, ?, ?)",
             {
@@ -210,7 +230,7 @@ class MemoryStore:
             [
                 (
                     position, record.entry_id, record.session, record.turn, record.source, record.ts, instant(record.ts),
-                    record.content, source.message_id, source.reply_to, source.channel, key,
+                    well_formed(record.content), source.message_id, source.reply_to, source.channel, key,
                 )
                 for record, source, key in zip(written.messages, written.arrived.sources, written.arrived.keys, strict=True)
             ],
@@ -220,7 +240,8 @@ class MemoryStore:
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
-                    position, record.entry_id, record.owner, record.source, record.layer, record.utype, record.content,
+                    position, record.entry_id, record.owner, record.source, record.layer, record.utype,
+                    well_formed(record.content),  # a Writer can write half of an emoji as an escape
                     record.confidence, json.dumps(record.from_ids), json.dumps(record.links),
                 )
                 for record in written.records
@@ -318,6 +339,8 @@ def _reason(error: sqlite3.Error) -> str:
         return "another program is writing to it; wait for it and run again"
     if "not a database" in text or "malformed" in text:
         return f"is no memory, or a damaged one ({text}); name another file, or restore a copy"
+    if "readonly" in text:
+        return "may only be read; change its permissions, or copy it"
     if "unable to open" in text:
         return "cannot be opened or made; does its folder exist, and may it be written?"
     return text

@@ -13,14 +13,15 @@ with Memory("family.db", writer="exports/writer") as memory:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_env.datafile import DataError
 from memory_env.ingest import ChatMessage, ReadOptions, read_source
 from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES, without_repeats
+from memory_env.ingest.text_stream import well_formed
 from memory_env.ingest.times import TimeError, instant, parse_time
 from memory_env.intake import WINDOW, arrive
 from memory_env.network import Question, Segment
@@ -274,14 +275,14 @@ def moment(text: str) -> float:
     if seconds is None:
         raise DataError(f"--as-of {text}: can't be read; write it like 2025-03-01 or 2025-03-01T18:30")
     if len(ts) == len("2025-03-01"):
-        end = datetime.fromisoformat(ts) + timedelta(days=1)
-        seconds = (instant(end.isoformat()) or seconds) - 1e-6
+        # The last microsecond of the day; a day's end is a number even where no next day is a date.
+        seconds += timedelta(days=1).total_seconds() - 1e-6
     return seconds
 
 
 def _messages(source: Any, format: str, options: ReadOptions, result: Remembered) -> list[ChatMessage]:
     if not isinstance(source, (str, Path)):
-        return list(source)
+        return [_well_formed(message) for message in source]
     read = read_source(source, format, options)
     spoken = []
     for chat in read.chats:
@@ -303,7 +304,13 @@ def _messages(source: Any, format: str, options: ReadOptions, result: Remembered
         for network in read.networks
         for message in network.messages
     ]
-    return spoken + told
+    return spoken + [_well_formed(message) for message in told]
+
+
+def _well_formed(message: ChatMessage) -> ChatMessage:
+    texts = {each.name: getattr(message, each.name) for each in fields(message) if each.type == "str"}
+    whole = {name: well_formed(text) for name, text in texts.items()}
+    return message if whole == texts else replace(message, **whole)
 
 
 def _halves(part: Arrived) -> tuple[Arrived, Arrived]:

@@ -161,10 +161,10 @@ def _recognise_folder(path: Path) -> str:
     for name, reader in (("slack", slack), ("groupmem", groupmem), ("socialmem", socialmem), ("evermem", evermem)):
         if reader.recognises(names):
             return name
-    if "result.json" in names:
+    if telegram.find_member(names):
         return "telegram"
     texts = [name for name in names if name.lower().endswith(".txt")]
-    if path.suffix.lower() == ".zip" and len(texts) == 1 and whatsapp.recognises(folder.text(texts[0])):
+    if path.suffix.lower() == ".zip" and len(texts) == 1 and whatsapp.recognises(next(folder.pieces(texts[0]))):
         return "whatsapp"
     if path.is_dir():
         for name in names:

@@ -21,7 +21,7 @@ def cut(messages: Sequence[ChatMessage], gap_hours: float = GAP_HOURS, most: int
     before: float | None = None
     for message in messages:
         now = instant(message.ts)
-        silent = before is not None and now is not None and now - before > gap_hours * 3600
+        silent = before is not None and now is not None and abs(now - before) > gap_hours * 3600
         if not sessions or silent or len(sessions[-1]) >= most:
             sessions.append([])
         sessions[-1].append(message)

@@ -86,10 +86,12 @@ class Folder:
             raise DataError(f"{self.path}: holds {len(members)} files; this is no chat export")
 
     def names(self) -> list[str]:
-        """Relative file names, sorted."""
+        """Relative file names, sorted, without what macOS adds to archives."""
         if self._archive is not None:
-            return sorted(info.filename for info in self._archive.infolist() if not info.is_dir())
-        return sorted(str(file.relative_to(self.path)) for file in self.path.rglob("*") if file.is_file())
+            names = [info.filename for info in self._archive.infolist() if not info.is_dir()]
+        else:
+            names = [str(file.relative_to(self.path)) for file in self.path.rglob("*") if file.is_file()]
+        return sorted(name for name in names if not name.startswith("__MACOSX/") and not Path(name).name.startswith("._"))
 
     def pieces(self, name: str) -> Iterator[str]:
         """The text of one file, piece by piece. DataError for an archive member that unpacks to too much."""

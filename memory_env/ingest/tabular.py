@@ -15,7 +15,7 @@ from memory_env.datafile import DataError
 from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_names
 from memory_env.ingest.sources import read_jsonl, read_pieces
 from memory_env.ingest.text_stream import lines_of, well_formed
-from memory_env.ingest.times import TimeError, parse_numeric, parse_time, settle_order
+from memory_env.ingest.times import NumericTime, TimeError, parse_numeric, parse_time, settle_order
 
 ALIASES = {
     "speaker": ("speaker", "sender", "author", "from", "user", "name", "username"),
@@ -27,6 +27,7 @@ ALIASES = {
     "reply_to": ("reply_to", "reply_to_id", "in_reply_to", "parent_id"),
 }
 REQUIRED = ("speaker", "content", "ts")
+_LONGEST_DATE = len(" 31.12.2024 ")
 
 
 def read(path: str | Path, options: ReadOptions) -> list[Chat]:
@@ -79,7 +80,7 @@ def _message(row: dict[str, str], channel: str, place: str) -> ChatMessage | Non
 def _settle_times(chats: dict[str, Chat], places: dict[str, array], options: ReadOptions, path: Path) -> str:
     """Make every time ISO 8601, in place; what had to be assumed."""
     every = (message for chat in chats.values() for message in chat.messages)
-    numeric = [time for message in every if (time := parse_numeric(message.ts)) is not None]
+    numeric = [time for message in every if (time := _numeric(message.ts)) is not None]
     order, note = settle_order(numeric, options.date_order, str(path)) if numeric else ("dmy", "")
     for channel, chat in chats.items():
         for index, message in enumerate(chat.messages):
@@ -88,9 +89,14 @@ def _settle_times(chats: dict[str, Chat], places: dict[str, array], options: Rea
     return note
 
 
+def _numeric(text: str) -> NumericTime | None:
+    """A date in numbers with its time, or alone, as spreadsheets have it."""
+    return parse_numeric(text) or (parse_numeric(f"{text.strip()} 00:00") if len(text) <= _LONGEST_DATE else None)
+
+
 def _time(text: str, order: str, place: str) -> str:
     try:
-        numeric = parse_numeric(text)
+        numeric = _numeric(text)
         return parse_time(text) if numeric is None else numeric.iso(order)
     except TimeError as error:
         raise DataError(f"{place}: the time {text!r} can't be read ({error}); write ISO 8601, or use --date-order") from None
@@ -117,20 +123,25 @@ def _columns(available: list[str], options: ReadOptions, where: str) -> dict[str
 
 def _csv(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, str]]]:
     lines = lines_of(read_pieces(path))
-    header = next(lines)
-    delimiter = options.delimiter or max(",;\t|", key=header.count)
+    header, skipped = next(lines), 0
+    delimiter = options.delimiter
+    if header.lower().startswith("sep=") and len(header) == len("sep=;"):
+        # Excel's own first line.
+        delimiter, header, skipped = delimiter or header[-1], next(lines), 1
+    delimiter = delimiter or max(",;\t|", key=header.count)
     reader = csv.reader((f"{line}\n" for line in itertools.chain([header], lines)), delimiter=delimiter, strict=True)
     names: list[str] = []
     columns: dict[str, int] = {}
-    line = 1
+    line = 1 + skipped
     try:
         for cells in reader:
-            start, line = line, reader.line_num + 1
+            start, line = line, reader.line_num + 1 + skipped
             if not cells:
                 continue
             if not names:
                 names = [cell.strip() for cell in cells]
-                columns = {ours: names.index(theirs) for ours, theirs in _columns(names, options, f"{path}: line 1").items()}
+                chosen = _columns(names, options, f"{path}: line {start}")
+                columns = {ours: names.index(theirs) for ours, theirs in chosen.items()}
                 continue
             if len(cells) != len(names):
                 count = f"has {len(cells)} fields, the header {len(names)}"

@@ -11,7 +11,7 @@ from typing import Any
 from memory_env.datafile import DataError
 from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_channels, settle_names
 from memory_env.ingest.json_cursor import JsonCursor
-from memory_env.ingest.sources import Item, file_pieces
+from memory_env.ingest.sources import Folder, Item, file_pieces
 from memory_env.ingest.text_stream import well_formed
 from memory_env.ingest.times import TimeError, from_epoch, instant, parse_time
 
@@ -34,7 +34,16 @@ def recognises(document: Any) -> bool:
 
 def read(path: str | Path, options: ReadOptions) -> list[Chat]:
     """Read an export. DataError with file and place."""
-    return parse(JsonCursor(*file_pieces(path, "result.json")), options)
+    path, member = Path(path), "result.json"
+    if path.is_dir() or path.suffix.lower() == ".zip":
+        member = find_member(Folder(path).names()) or member
+    return parse(JsonCursor(*file_pieces(path, member)), options)
+
+
+def find_member(names: list[str]) -> str:
+    """The one result.json of a folder or archive; "" if there is none, or there are several."""
+    found = [name for name in names if Path(name).name == "result.json"]
+    return found[0] if len(found) == 1 else ""
 
 
 def parse(cursor: JsonCursor, options: ReadOptions) -> list[Chat]:
@@ -139,7 +148,7 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
 
 def _text(item: Item) -> str:
     """`text` is a string, or a list of strings and {"type", "text"} objects."""
-    value = item.value.get("text", "")
+    value = item.value.get("text") or ""
     if isinstance(value, str):
         return well_formed(value)
     if not isinstance(value, list):

@@ -16,7 +16,7 @@ _MORNING = ("am", "πμ", "凌晨", "清晨", "早上", "上午", "午前", "오
 _EVENING = ("pm", "μμ", "中午", "下午", "晚上", "午後", "오후", "\u0645", "\u0628\u0638")
 _HALF = "|".join(r"\.?\s?".join(half) + r"\.?" for half in (*_MORNING, *_EVENING))
 _NUMERIC = re.compile(
-    r"(?P<a>\d{1,4})(?:[./-]|\. |年|년 )(?P<b>\d{1,2})(?:[./-]|\. |月|월 )(?P<c>\d{2,4})[.日일]?"
+    r"(?P<a>\d{1,4})(?:[./-]|\. |年|년 )(?P<b>\d{1,2})(?:[./-]|\. |月|월 )(?P<c>\d{1,4})[.日일]?"
     r"[,\u060c]?\s+(?:(?:à|às|at|kl\.?|klo|um|в) )?"
     rf"(?P<before>{_HALF})?\s?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})(?:[:.](?P<second>\d{{2}}))?\s?(?P<after>{_HALF})?",
     re.IGNORECASE,
@@ -117,6 +117,8 @@ def from_epoch(seconds: float, offset_minutes: int = 0) -> str:
 def parse_time(text: str) -> str:
     """ISO 8601 from ISO 8601, an epoch in seconds or milliseconds, or a date in English words. TimeError else."""
     stripped = text.strip()
+    if stripped.endswith((" UTC", " GMT")):
+        stripped = f"{stripped[:-4]}+00:00"
     if re.fullmatch(r"-?\d{9,10}(\.\d+)?", stripped):
         return from_epoch(float(stripped))
     if re.fullmatch(r"\d{13}", stripped):

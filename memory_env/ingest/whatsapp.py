@@ -45,7 +45,7 @@ def read(path: str | Path, options: ReadOptions) -> Chat:
     path = Path(path)
     if path.suffix.lower() == ".zip":
         folder = Folder(path)
-        texts = [name for name in folder.names() if name.lower().endswith(".txt") and not name.startswith("__MACOSX/")]
+        texts = [name for name in folder.names() if name.lower().endswith(".txt")]
         if len(texts) != 1:
             raise DataError(f"{path}: holds {len(texts)} text files; a WhatsApp export holds one")
         return parse(lines_of(folder.pieces(texts[0])), f"{path}/{texts[0]}", path.stem, options)
@@ -158,7 +158,7 @@ def _placeholders(content: str) -> tuple[str, int]:
     """The text without marks, its omitted and attached files as placeholders, and their number."""
     lines, media = content.split("\n"), 0
     for index, line in enumerate(lines):
-        shown = _placeholder(line.translate(_MARKS).strip(), line.startswith(_OWN))
+        shown = _placeholder(line.translate(_MARKS).strip(), _OWN in line)
         media += bool(shown)
         lines[index] = shown or line.translate(_MARKS)
     return "\n".join(lines).strip(), media

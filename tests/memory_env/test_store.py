@@ -77,6 +77,61 @@ def test_the_same_messages_again_change_nothing(tmp_path):
         assert [message.content for message in new.segment.messages] == ["ok"]
 
 
+def test_a_message_that_comes_twice_at_once_is_held_once(tmp_path):
+    with MemoryStore(tmp_path / "m.db") as store:
+        write(store, [*told(["a"], message_id="7"), *told(["b"]), *told(["a"], message_id="7")])
+        assert [record.content for record in store.state().verbatim()] == ["a", "b"]
+
+
+def test_a_chat_that_was_renamed_is_known_and_chats_of_one_name_are_apart(tmp_path):
+    with MemoryStore(tmp_path / "m.db") as store:
+        write(store, told(["a"], message_id="7", channel="Friends", channel_id="c1"))
+        assert arrive(store, told(["a"], message_id="7", channel="Old friends", channel_id="c1")) == []
+        (new,) = arrive(store, told(["b"], message_id="7", channel="Friends", channel_id="c2"))
+        assert [message.content for message in new.segment.messages] == ["b"]
+
+
+def test_what_a_newer_export_holds_of_an_earlier_time_is_a_session_of_its_own(tmp_path):
+    with MemoryStore(tmp_path / "m.db") as store:
+        days = [told([text], start=START + timedelta(days=day))[0] for day, text in enumerate(["a", "b", "c"])]
+        write(store, [days[0], days[2]])
+        write(store, days)
+        records = store.state().verbatim()
+    assert [(record.content, record.session) for record in records] == [("a", "s00001"), ("c", "s00002"), ("b", "s00003")]
+
+
+def test_a_full_disk_keeps_what_was_written_and_says_so(tmp_path):
+    texts = [f"message {n} " * 50 for n in range(200)]
+    with MemoryStore(tmp_path / "m.db") as store:
+        write(store, told(texts[:20]))
+        before = store.counts()
+        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+        store._db.execute(f"PRAGMA max_page_count={pages + 2}")
+        with pytest.raises(OSError, match="the disk is full.*run again"):
+            write(store, told(texts), window=50)
+        held = store.counts()
+        assert before["messages"] <= held["messages"] < 200 and len(store.state().verbatim()) == held["messages"]
+        store._db.execute("PRAGMA max_page_count=100000")
+        write(store, told(texts), window=50)
+        assert [record.content for record in store.state().verbatim()] == texts
+
+
+def test_a_memory_that_may_only_be_read_is_read_and_nothing_is_put_beside_it(tmp_path, monkeypatch):
+    import os
+
+    path = tmp_path / "a b?#%.db"
+    with MemoryStore(path) as store:
+        write(store, told(["a"]))
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with MemoryStore(path, create=False) as store:
+        assert [record.content for record in store.state().verbatim()] == ["a"]
+        assert [file.name for file in tmp_path.iterdir()] == [path.name]
+        with pytest.raises(DataError, match="may only be read"):
+            write(store, told(["a", "b"]))
+    assert path.read_bytes() == before
+
+
 def test_an_id_tells_a_message_however_it_was_edited(tmp_path):
     with MemoryStore(tmp_path / "m.db") as store:
         write(store, told(["helo"], message_id="7"))

@@ -59,6 +59,92 @@ def test_an_ios_export_with_seconds_marks_and_half_days():
     assert not read.notes
 
 
+ENGLISH = ("<Media omitted>", "This message was deleted", "<This message was edited>")
+IOS = (
+    "\u200e[12/31/24, 9:40:01\u202fPM] Family: \u200eMessages and calls are end-to-end encrypted. Tap to read.\n"
+    "[12/31/24, 9:40:01\u202fPM] Family: \u200eAlice created this group\n"
+    "[12/31/24, 9:40:05\u202fPM] Family: \u200eAlice added \u202a+44\u00a07700\u00a0900123\u202c\n"
+    "[12/31/24, 9:41:03\u202fPM] Alice: my list: a\nb\n"
+    "[12/31/24, 9:42:00\u202fPM] ~\u202fBob: \u200eimage omitted\n"
+    "[12/31/24, 9:42:30\u202fPM] ~\u202fBob: plan.pdf \u2022 \u200e3 pages \u200edocument omitted\n"
+    "[12/31/24, 9:43:00\u202fPM] \u202a+44\u00a07700\u00a0900123\u202c: hi @\u2068Alice\u2069 \u200e<This message was edited>\n"
+    "[12/31/24, 9:44:00\u202fPM] Alice: \u200eThis message was deleted.\n"
+    "[1/1/25, 12:05:00\u202fAM] Alice: \u200ePOLL:\nWhere?\n\u200eOPTION: Leeds (2 votes)\n"
+    "[1/1/25, 12:06:00\u202fAM] Family: \u200eBob left\n"
+    "[1/1/25, 12:07:00\u202fAM] Family: \u200e~\u202fBob changed their phone number to a new number. Tap to message.\n"
+)
+
+
+def test_what_ios_says_in_the_groups_name_is_no_message():
+    read = chat(IOS)
+    assert [(m.speaker, m.ts, m.content, m.edited) for m in read.messages] == [
+        ("Alice", "2024-12-31T21:41:03", "my list: a\nb", False),
+        ("Bob", "2024-12-31T21:42:00", "[image]", False),
+        ("Bob", "2024-12-31T21:42:30", "[plan.pdf]", False),
+        ("+44\u00a07700\u00a0900123", "2024-12-31T21:43:00", "hi @Alice", True),
+        ("Alice", "2025-01-01T00:05:00", "POLL:\nWhere?\nOPTION: Leeds (2 votes)", False),
+    ]
+    counted = {key: count for key, count in read.tally.items() if count}
+    assert counted == {"system messages": 3, "joins": 1, "leaves": 1, "media placeholders": 2, "edited": 1, "deleted": 1,
+                       "continued lines": 3}  # fmt: skip
+
+
+def test_the_group_is_no_member_in_a_language_whose_phrases_are_not_known():
+    read = chat(
+        "[31/12/24, 21:40:00] Rodina: \u200eZprávy a hovory jsou koncově šifrované.\n"
+        "[31/12/24, 21:40:01] Rodina: \u200eJana vytvořila skupinu\n"
+        "[31/12/24, 21:41:00] Jana: ahoj\n"
+        "[31/12/24, 21:42:00] Jana: \u200eobrázek vynechán\n"
+        "[31/12/24, 21:43:00] Rodina: \u200ePetr odešel ze skupiny\n"
+    )
+    assert [(m.speaker, m.content) for m in read.messages] == [("Jana", "ahoj"), ("Jana", "obrázek vynechán")]
+    assert read.tally["system messages"] == 3
+
+
+@pytest.mark.parametrize(
+    ("head", "media", "deleted", "edited"),
+    [
+        ("31.12.24, 21:41 - ", "<Medien ausgeschlossen>", "Du hast diese Nachricht gelöscht.", "<Diese Nachricht wurde bearbeitet.>"),
+        ("31/12/24, 9:41\u202fp.\u00a0m. - ", "<Multimedia omitido>", "Eliminaste este mensaje", "<Se editó este mensaje.>"),
+        ("31/12/2024 à 21:41 - ", "<Médias omis>", "Ce message a été supprimé", "<Ce message a été modifié>"),
+        ("31/12/2024 21:41 - ", "<Mídia oculta>", "Mensagem apagada", "<Mensagem editada>"),
+        ("31/12/24, 21:41 - ", "<Media omessi>", "Hai eliminato questo messaggio", "<Questo messaggio è stato modificato>"),
+        ("31-12-2024 21:41 - ", "<Media weggelaten>", "Dit bericht is verwijderd", "<Dit bericht is bewerkt>"),
+        ("31.12.2024, 21:41 - ", "<Без медиафайлов>", "Данное сообщение удалено", "<Сообщение изменено>"),
+        ("31.12.2024 21:41 - ", "<Medya dahil edilmedi>", "Bu mesaj silindi", "<Bu mesaj düzenlendi>"),
+        ("31/12/24 21.41 - ", "<Media tidak disertakan>", "Pesan ini dihapus", "<Pesan ini diedit>"),
+        ("[2024/12/31 下午9:41:00] ", "\u200e图像已忽略", "\u200e此消息已删除", "<消息已编辑>"),
+        ("2024/12/31 21:41 - ", "<メディアは含まれていません>", "このメッセージは削除されました", ENGLISH[2]),
+        ("2024년 12월 31일 오후 9:41 - ", "<미디어 파일을 제외한 내보내기>", "삭제된 메시지입니다", ENGLISH[2]),
+        ("\u200f31\u200f/12\u200f/2024، 9:41 \u0645 - ", *ENGLISH),
+        ("٣١\u200f/١٢\u200f/٢٠٢٤، ٩:٤١ \u0645 - ", *ENGLISH),
+        ("31.12.2024 klo 21.41 - ", *ENGLISH),
+    ],
+)
+def test_exports_in_many_languages(head, media, deleted, edited):
+    read = chat(f"{head}Ann: hello\n{head}Bo: {media}\n{head}Bo: {deleted}\n{head}Ann: eight \u200e{edited}\n")
+    assert [(m.speaker, m.edited) for m in read.messages] == [("Ann", False), ("Bo", False), ("Ann", True)]
+    assert read.messages[1].content == "[media]" and read.messages[2].content == "eight"
+    assert {m.ts for m in read.messages} == {"2024-12-31T21:41:00"} and read.tally["deleted"] == 1
+
+
+def test_words_that_only_look_like_the_apps_own_are_kept():
+    read = chat("31/12/24, 10:00 - Luc: Marie absente\n31/12/24, 10:01 - Luc: salt omitted\n31/12/24, 10:02 - Luc: Bob left\n")
+    assert [m.content for m in read.messages] == ["Marie absente", "salt omitted", "Bob left"]
+
+
+def test_a_quoted_header_of_another_date_order_stays_in_its_message():
+    days = "".join(f"{day}/12/2024, 10:00 - Ann: m{day}\n" for day in range(1, 32))
+    read = chat(days + "31/12/2024, 11:00 - Bo: she wrote:\n12/31/24, 9:41 PM - Eve: dinner?\n31/12/2024, 11:01 - Bo: funny\n")
+    assert [m.content for m in read.messages[31:]] == ["she wrote:\n12/31/24, 9:41 PM - Eve: dinner?", "funny"]
+    assert {m.speaker for m in read.messages} == {"Ann", "Bo"}
+
+
+def test_a_message_of_very_many_lines_is_read_in_linear_time():
+    read = chat("31/12/24, 10:00 - Ann: log\n" + "x" * 20 + ("\n" + "y" * 20) * 50_000)
+    assert len(read.messages) == 1 and read.messages[0].content.count("\n") == 50_001
+
+
 @pytest.mark.parametrize(
     ("line", "ts"),
     [
@@ -67,6 +153,8 @@ def test_an_ios_export_with_seconds_marks_and_half_days():
         ("12/31/24, 9:41 PM - A: x", "2024-12-31T21:41:00"),
         ("12/31/24, 9:41 p. m. - A: x", "2024-12-31T21:41:00"),
         ("31-12-2024 21.41 - A: x", "2024-12-31T21:41:00"),
+        ("2025/1/2 上午12:01 - A: x", "2025-01-02T00:01:00"),
+        ("2024. 12. 31. 21:41 - A: x", "2024-12-31T21:41:00"),
     ],
 )
 def test_layouts_of_dates(line, ts):
@@ -114,6 +202,7 @@ def test_a_zip_holds_one_text(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("_chat.txt", "31/12/24, 10:00 - A: x\n")
         archive.writestr("photo.jpg", b"\xff\xd8")
+        archive.writestr("__MACOSX/._chat.txt", b"\x00\x05")
     (network,) = read_networks(path)
     assert network.network_id == "family" and network.messages[0].content == "x"
     with zipfile.ZipFile(path, "a") as archive:
