@@ -51,7 +51,7 @@ def arguments(argv: list[str]):
 def run_shape(chosen) -> RunShape:
     """The run that the command line describes."""
     return RunShape(
-        gpus=chosen.gpus or chosen.tensor_parallel,
+        gpus=chosen.tensor_parallel if chosen.gpus is None else chosen.gpus,
         zero=chosen.zero,
         offload_optimizer=chosen.offload != "none",
         offload_parameters=chosen.offload == "all",
@@ -97,7 +97,7 @@ def main(argv: list[str]) -> None:
         f"embedding {model.embedding:,}{' tied' if model.tied else ''}); key-value cache {model.kv_elements * 2:,} bytes/token"
     )
     shape = run_shape(chosen)
-    if chosen.gpus:
+    if chosen.gpus is not None:
         show_run(model, shape)
     else:
         show_table(

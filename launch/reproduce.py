@@ -39,6 +39,10 @@ def arguments(argv: list[str]):
     chosen = options.parse_args(argv)
     if len(set(chosen.seeds)) != len(chosen.seeds):
         raise UsageError(f"--seeds {' '.join(map(str, chosen.seeds))}: a seed is given twice")
+    if min(chosen.seeds) < 0:
+        raise UsageError(f"--seeds {' '.join(map(str, chosen.seeds))}: a seed is a whole number from 0")
+    if chosen.steps is not None and chosen.steps < 1:
+        raise UsageError(f"--steps {chosen.steps}: at least one round")
     for option in ("sft", "sft_config", "grpo_config", "evaluate_config"):
         path = getattr(chosen, option)
         if path and not (ROOT / path).exists() and not (option == "sft_config" and chosen.sft):

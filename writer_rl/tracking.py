@@ -67,7 +67,7 @@ class Tracker:
 
 def _wandb_run(config: SharedConfig, folder: Path, run_id: str | None) -> Any:
     settings = config.tracking
-    mode = os.environ.get("WANDB_MODE", settings.wandb)
+    mode = os.environ.get("WANDB_MODE") or settings.wandb
     if settings.wandb == "off" or mode == "disabled":
         return None
     if mode == "online":
@@ -105,11 +105,30 @@ def _require_key() -> None:
     raise TrackingError("tracking.wandb: online needs WANDB_API_KEY (or `wandb login`); or set it to offline")
 
 
+MOST_CUT = 0.5
+MOST_MISMATCH = 0.01
+"""Nats per token on average; kernels alone stay well below it."""
+
+
+def alarms(record: Mapping[str, Any]) -> list[str]:
+    """What spoils training without stopping it, with the remedy.
+
+    Example: ["96% of the completions are cut off: raise rollout.max_new_tokens (docs/training.md)"]
+    """
+    found = []
+    cut, mismatch = record.get("rollout/truncation"), record.get("rollout/mismatch_mean")
+    if cut is not None and cut > MOST_CUT:
+        found.append(f"{cut:.0%} of the completions are cut off: raise rollout.max_new_tokens (docs/training.md)")
+    if mismatch is not None and mismatch > MOST_MISMATCH:
+        found.append(f"sampler and trainer differ by {mismatch:.2g} nats a token (docs/rollouts.md)")
+    return found
+
+
 def console_line(record: Mapping[str, Any], steps: int, skipped: str | None) -> str:
     """One readable line per GRPO update.
 
     Example: "round 3/30  return 0.512  mem 0.431  valid 0.98  qa +0.12  kl 0.0031  clip 1.2%  entropy 0.41  |g| 0.83  silent 40%
-    len 34  9.1 s", all on one line; "skipped: kl" at its end if the update was.
+    len 34  9.1 s", all on one line; "skipped: kl" at its end if the update was, and "! ..." for each of `alarms`.
     """
 
     def show(label: str, key: str, form: str) -> str:
@@ -131,5 +150,6 @@ def console_line(record: Mapping[str, Any], steps: int, skipped: str | None) -> 
         show("eval", "evaluation/total", ".3f") if record.get("evaluation/total") is not None else "",
         f"{record['time/round']:.1f} s",
         f"skipped: {skipped}" if skipped else "",
+        *(f"! {alarm}" for alarm in alarms(record)),
     ]
     return "  ".join(part for part in parts if part)

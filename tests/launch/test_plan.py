@@ -35,6 +35,8 @@ def test_wrong_arguments_end_with_one_line_and_2(repository):
         ["--gpus", "3", "--tensor-parallel", "2"],
         ["--zer", "1"],
         ["--gpus", "x"],
+        ["--gpus", "0"],
+        ["--sequences", "0"],
     ):
         shown = plan(repository, *arguments)
         assert shown.returncode == 2

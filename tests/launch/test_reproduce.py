@@ -88,4 +88,7 @@ def test_a_seed_that_does_not_improve_is_shown_as_such():
 
 def test_wrong_arguments_end_with_2(tmp_path):
     assert "a seed is given twice" in refused("reproduce", "--seeds", "1", "1", "--output_dir", tmp_path)
+    for steps in ("0", "-1"):
+        assert f"--steps {steps}: at least one" in refused("reproduce", "--steps", steps, "--output_dir", tmp_path)
+    assert "--seeds 0 -1" in refused("reproduce", "--seeds", "0", "-1", "--output_dir", tmp_path)
     assert "--sft nowhere: is not there" in refused("reproduce", "--sft", "nowhere", "--output_dir", tmp_path)

@@ -7,7 +7,7 @@ import types
 import pytest
 
 from writer_rl.config import load_config
-from writer_rl.tracking import Tracker, TrackingError
+from writer_rl.tracking import Tracker, TrackingError, alarms, console_line
 
 
 class FakeRun:
@@ -109,3 +109,26 @@ def test_the_real_wandb_writes_offline_without_asking(tmp_path, monkeypatch):
     assert tracker.wandb_id
     tracker.close()
     assert list(tmp_path.glob("wandb/offline-run-*/run-*.wandb"))
+
+
+def test_an_empty_variable_is_none(wandb, tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "")
+    Tracker(config(), tmp_path, total=1).close()
+    assert wandb[0]["mode"] == "offline"
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ({}, []),
+        ({"rollout/truncation": None, "rollout/mismatch_mean": None}, []),
+        ({"rollout/truncation": 0.5, "rollout/mismatch_mean": 0.009}, []),
+        ({"rollout/truncation": 0.96}, ["96% of the completions are cut off: raise rollout.max_new_tokens"]),
+        ({"rollout/truncation": 1.0, "rollout/mismatch_mean": 0.25}, ["100% of", "differ by 0.25 nats"]),
+    ],
+)
+def test_what_spoils_training_is_said_at_the_end_of_the_line(figures, words):
+    found = alarms(figures)
+    assert len(found) == len(words) and all(word in alarm for word, alarm in zip(words, found, strict=True))
+    line = console_line({"round": 1, "time/round": 2.0, **figures}, 3, None)
+    assert line.count("! ") == len(words) and "\n" not in line
