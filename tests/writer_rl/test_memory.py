@@ -1,3 +1,5 @@
+import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -55,6 +57,28 @@ class Scripted:
 
     def close(self):
         self.closed = True
+
+
+@pytest.mark.parametrize("odd", ["\ud83d", "\ude00 x \ud83d", "\u2028", "\x00", "好"], ids=ascii)
+def test_any_text_that_is_said_or_written_is_kept(tmp_path, odd):
+    """U+FFFD stands for half of an emoji, from an app or as an escape in the Writer's JSON: no file can hold it."""
+
+    class Echo(Scripted):
+        def write(self, state, segment):
+            record = {"owner": "Alice", "source": "Alice", "layer": "per_speaker_core", "utype": "fact"}
+            output = {"actions": [{"action": "ADD", "content": f"Alice likes tea {odd}", **record}]}
+            return json.dumps(output, ensure_ascii=len(self.seen) % 2 == 0), False
+
+    chat = [replace(message, content=f"{message.content} {odd}", speaker_id=f"{message.speaker}{odd}") for message in CHAT]
+    kept = odd.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    with Memory(tmp_path / "m.db", Echo()) as memory:
+        assert memory.remember(chat[:2]).new == 2
+    with Memory(tmp_path / "m.db", Echo()) as memory:  # the next export of the same chat
+        again = memory.remember(chat)
+        assert (again.new, again.known) == (2, 2) and memory.store.counts()["members"] == 2
+        assert [record.content for record in memory.state().verbatim()] == [f"{message.content} {kept}" for message in CHAT]
+        assert {record.content for record in memory.state().derived()} == {f"Alice likes tea {kept}"}
+        assert memory.ask("What does Alice like?").text == f"Alice: Alice likes tea {kept}"
 
 
 def test_remember_ask_and_the_evidence(tmp_path):
