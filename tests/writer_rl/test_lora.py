@@ -38,8 +38,8 @@ def section(**lora):
     return ModelSection(lora=LoRASection(**({"rank": 4, "alpha": 8.0} | lora)))
 
 
-def adapted(seed=0, tied=True, **lora):
-    return add_adapter(Policy(make_model(tied=tied)), section(**lora), seed)
+def adapted(seed=0, tied=True, dtype="float32", **lora):
+    return add_adapter(Policy(make_model(tied=tied).to(getattr(torch, dtype))), section(**lora), seed)
 
 
 def shake(policy, seed=1):
@@ -116,7 +116,7 @@ def test_merging_is_the_formula():
     policy.model.bfloat16()
     named = dict(policy.model.named_parameters())
     layer = "model.layers.1.mlp.up_proj"
-    w, a, b = (named[f"{layer}.{part}"].double() for part in ("base_layer.weight", "lora_A.default.weight", "lora_B.default.weight"))
+    w, a, b = (named[f"{layer}.{part}.weight"].double() for part in ("base_layer", "lora_A.default", "lora_B.default"))
     found = dict(merged(policy.model, named_weights(policy.model)))
     assert torch.equal(found[f"{layer}.weight"], (w + 2.0 * b @ a).float().bfloat16())
     assert torch.equal(found["model.layers.1.self_attn.q_proj.bias"], named["model.layers.1.self_attn.q_proj.base_layer.bias"])
@@ -184,7 +184,7 @@ def test_full_rank_takes_the_step_of_full_training(world):
 @pytest.mark.parametrize(("stage", "dtype"), [(s, "float32") for s in STAGES] + [(s, "bfloat16") for s in STAGES[1:]])
 def test_an_update_changes_the_adapter_only_and_the_reference_stays(world, stage, dtype):
     trainer = settings(zero_stage=stage, epochs=2)
-    policy = adapted()
+    policy = adapted(dtype=dtype)
     backend = Backend(policy, trainer, world, dtype=dtype)
     before = parameters(backend)
     reference = AdapterOff(policy)
@@ -198,9 +198,10 @@ def test_an_update_changes_the_adapter_only_and_the_reference_stays(world, stage
     assert all(torch.equal(before[n], t) for n, t in parameters(backend).items() if not is_adapter(n))
 
 
-def moved(world, stage=0, dtype="float32", checkpointing=False, writer=None, **lora):
+def moved(world, stage=0, dtype="float32", checkpointing=False, writer=None):
     """The merged weights' change by one update of two epochs."""
-    model = ModelSection(path=str(writer), gradient_checkpointing=checkpointing, lora=LoRASection(rank=4, alpha=8.0, **lora))
+    lora = LoRASection(rank=4, alpha=8.0)
+    model = ModelSection(path=str(writer), dtype=dtype, gradient_checkpointing=checkpointing, lora=lora)
     policy = add_adapter(load_policy(model), model)
     trainer = settings(zero_stage=stage, lr=1e-2)
     backend = Backend(policy, trainer, world, dtype=dtype)

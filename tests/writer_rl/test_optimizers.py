@@ -1,6 +1,7 @@
-"""Muon beside AdamW: equal to the slow definition, resumable, and refused where matrices are in pieces."""
+"""Muon beside AdamW: equal to the slow definition, resumable, and refused where matrices are in pieces; AdamW in 8 bits."""
 
 import copy
+import sys
 
 import numpy as np
 import pytest
@@ -8,10 +9,15 @@ import torch
 from torch import nn
 
 from tests.writer_rl.processes import train
+from tests.writer_rl.test_backend import accumulate, ragged_samples
+from tests.writer_rl.test_backend import parameters as whole_parameters
 from tests.writer_rl.tiny_run import make_model, save_config
-from writer_rl.backend import adamw
-from writer_rl.config import SFTTrainer
-from writer_rl.optimizers import MuonAdamW, OptimizerError, muon_and_adamw, optimizer_factory, orthogonal
+from writer_rl import optimizers
+from writer_rl.backend import Backend, adamw
+from writer_rl.config import GRPOTrainer, SFTTrainer
+from writer_rl.distributed import connect
+from writer_rl.optimizers import MuonAdamW, OptimizerError, adamw8bit, muon_and_adamw, optimizer_factory, orthogonal
+from writer_rl.policy import Policy
 
 SHAPES = [(6, 6), (4, 10), (10, 4), (6, 6)]
 
@@ -156,3 +162,77 @@ def test_grpo_takes_the_configured_optimizer_too(tmp_path):
 def test_only_matrices_are_muons():
     with pytest.raises(ValueError, match="matrices only"):
         MuonAdamW([nn.Parameter(torch.zeros(3))], [], matrix_lr=0.1, lr=0.1)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return connect(threads=1)
+
+
+def eight_bit(world, stage, lr=1e-3, dtype="float32", **sizes):
+    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed (the extra eightbit)")
+    trainer = GRPOTrainer(optimizer="adamw8bit", zero_stage=stage, lr=lr, weight_decay=0.1)
+    policy = Policy(make_model(**sizes).to(getattr(torch, dtype)))
+    return Backend(policy, trainer, world, optimizer_factory(trainer, stage, 1), dtype=dtype)
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_moments_in_eight_bits_take_about_adamws_steps(world, stage):
+    """Ten steps, with matrices large enough for 8 bits: the parameters' change is AdamW's up to a few percent of its length."""
+    sizes = {"hidden_size": 128, "intermediate_size": 64, "num_hidden_layers": 1}
+    groups = [ragged_samples()]
+    exact = Backend(Policy(make_model(**sizes)), GRPOTrainer(zero_stage=0, lr=1e-3, weight_decay=0.1), world)
+    rounded = eight_bit(world, stage, **sizes)
+    begun = whole_parameters(exact)
+    for _ in range(10):
+        for backend in (exact, rounded):
+            accumulate(backend, groups)
+            assert backend.step().taken
+    theirs, ours = whole_parameters(exact), whole_parameters(rounded)
+    for name in theirs:
+        if name.endswith("k_proj.bias"):
+            continue  # attention does not depend on it: its gradient is rounding alone
+        moved, error = (theirs[name] - begun[name]).norm(), (ours[name] - theirs[name]).norm()
+        assert error < 0.1 * moved, f"{name}: {error / moved:.3f}"
+
+
+def test_moments_really_are_bytes(world):
+    backend = eight_bit(world, 1)
+    accumulate(backend, [ragged_samples()])
+    backend.step()
+    states = [state for state in backend.optimizer.optimizer.state.values() if state["state1"].numel() >= 4096]
+    assert states and all(state[name].dtype == torch.uint8 for state in states for name in ("state1", "state2"))
+
+
+@pytest.mark.parametrize(("stage", "dtype"), [(0, "float32"), (1, "bfloat16"), (2, "float32"), (3, "bfloat16")])
+def test_eight_bit_moments_are_saved_and_go_on_bit_for_bit(world, stage, dtype, tmp_path):
+    whole = eight_bit(world, stage, dtype=dtype)
+    for _ in range(2):
+        accumulate(whole, [ragged_samples()])
+        whole.step()
+    whole.save(tmp_path)
+    later = eight_bit(world, stage, dtype=dtype)
+    later.load(tmp_path)
+    for backend in (whole, later):
+        accumulate(backend, [ragged_samples()])
+        backend.step()
+    ours, theirs = whole_parameters(later), whole_parameters(whole)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_no_group_of_the_eight_bit_optimizer_is_longer_than_its_kernels_can_count(monkeypatch):
+    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed (the extra eightbit)")
+    monkeypatch.setattr(optimizers, "EIGHT_BIT_ELEMENTS", 3000)
+    model = make_model()
+    groups = adamw8bit(model, GRPOTrainer(weight_decay=0.1)).param_groups
+    assert all(sum(p.numel() for p in group["params"]) <= 3000 for group in groups)
+    assert len(groups) > 3 and len({id(p) for g in groups for p in g["params"]}) == len(list(model.parameters()))
+    assert all(group["weight_decay"] == (0.1 if p.dim() > 1 else 0.0) for group in groups for p in group["params"])
+
+
+def test_eight_bits_without_bitsandbytes_are_refused_in_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "bitsandbytes", None)
+    monkeypatch.setitem(sys.modules, "bitsandbytes.optim", None)
+    with pytest.raises(OptimizerError, match="pip install bitsandbytes") as caught:
+        optimizer_factory(GRPOTrainer(optimizer="adamw8bit"), 1, 2)
+    assert "\n" not in str(caught.value)

@@ -1,5 +1,6 @@
 """Loading the Writer: what it computes, and what is refused in one line."""
 
+import importlib.util
 import json
 import shutil
 
@@ -62,6 +63,40 @@ def test_gradient_checkpointing_gives_the_same_gradient(writer):
         policy(collate([sample([3, 4, 5], [6, 7])]))[0].sum().backward()
         grads.append([p.grad for p in policy.parameters()])
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(*grads, strict=True))
+
+
+def test_every_attention_gives_the_same_gradient(writer):
+    grads, found = [], []
+    for attention in ("sdpa", "eager"):
+        policy = load_policy(ModelSection(path=str(writer), attn_implementation=attention))
+        assert policy.model.config._attn_implementation == attention
+        logprobs = policy(collate([sample([3, 4, 5], [6, 7]), sample([8] * 9, [9, 10, 11])]))[0]
+        logprobs.sum().backward()
+        found.append(logprobs)
+        grads.append([p.grad for p in policy.parameters()])
+    assert torch.allclose(*found, atol=1e-5)
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(*grads, strict=True))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("flash_attn") is not None, reason="flash-attn is installed here")
+def test_an_attention_that_is_not_installed_is_one_line(writer):
+    with pytest.raises(PolicyError, match="could not be loaded") as caught:
+        load_policy(ModelSection(path=str(writer), attn_implementation="flash_attention_2"))
+    assert "\n" not in str(caught.value)
+
+
+def test_bfloat16_is_near_float32(writer):
+    batch = collate([sample([3, 4, 5], [6, 7]), sample([8] * 9, [9, 10, 11])])
+    exact, rounded = (load_policy(ModelSection(path=str(writer), dtype=dtype)) for dtype in ("float32", "bfloat16"))
+    assert {p.dtype for p in rounded.parameters()} == {torch.bfloat16}
+    found = rounded(batch)[0]
+    assert found.dtype == torch.float32, "log-probabilities are summed up in float32"
+    assert torch.allclose(found, exact(batch)[0], atol=0.1)
+    found.sum().backward()
+    exact(batch)[0].sum().backward()
+    cosine = torch.nn.functional.cosine_similarity
+    flat = [torch.cat([p.grad.float().flatten() for p in policy.parameters()]) for policy in (rounded, exact)]
+    assert cosine(*flat, dim=0) > 0.999
 
 
 def test_random_weights_are_seeded_and_leave_the_generator_alone(writer):
