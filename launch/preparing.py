@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import threading
@@ -22,6 +21,7 @@ from memory_env.ingest.formats import as_networks
 from memory_env.ingest.handwritten import document_of, read_actions, trajectory_document, transition
 from memory_env.ingest.inventory import take_inventory
 from memory_env.network import Network, load_network, load_networks
+from memory_env.text import json_utf8
 from memory_env.trajectory import TeacherTrajectory, load_trajectory
 
 
@@ -108,7 +108,7 @@ def handwritten(chosen: Namespace) -> None:
     network = load_network(chosen.network)
     actions = read_actions(chosen.actions, network)
     document = trajectory_document(network, actions, {"model": "handwritten"}, chosen.window, chosen.actions)
-    write_text(output, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+    _write_json(output, document)
     count = sum(len(output["actions"]) for output in document["transitions"])
     print(f"{output}: {len(document['transitions'])} positions, {count} actions, all accepted")
 
@@ -206,4 +206,4 @@ def vars_of(usage: Any) -> dict[str, int]:
 
 
 def _write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+    write_text(path, json_utf8(value, indent=1).decode() + "\n")

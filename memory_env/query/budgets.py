@@ -13,9 +13,9 @@ from memory_env.network import DataError
 class QueryBudgets:
     """Appendix A's fixed query budgets; the two tracks never share one.
 
-    `s1_recall` messages are recalled, expanded and cut to `s1_k`; `s1_all` takes every message instead (full context);
-    `ask` allows one supplementary recall of `ask_recall`. `s2_k` records (chains in full mode) per row with similarity
-    of at least `s2_floor`, `source_k` more that the row's member said about others; an empty row takes a message of
+    `s1_recall` messages (at least `s1_k`) are recalled, expanded and cut to `s1_k`; `s1_all` takes every message instead
+    (full context); `ask` allows one supplementary recall of `ask_recall`. `s2_k` records (chains in full mode) per row with
+    similarity of at least `s2_floor`, `source_k` more that the row's member said about others; an empty row takes a message of
     similarity `fallback_floor` or stays empty. `s1`, `s2_group`, `s2_person` switch tracks and views off (Table 22).
     """
 

@@ -85,7 +85,7 @@ def search(
     scores = index.relevance(question)
     if budgets.s1_all:
         return tuple(Candidate(place, record, float(scores[place])) for place, record in enumerate(index.records))
-    pool = {place: float(scores[place]) for place in best(scores, budgets.s1_recall) if scores[place] > 0}
+    pool = {place: float(scores[place]) for place in best(scores, max(budgets.s1_recall, budgets.s1_k)) if scores[place] > 0}
     ranked = _select_and_expand(question, index, pool, budgets, selector)
     if budgets.ask:
         request = sufficiency.ask(question, [candidate.record for candidate in ranked[: budgets.s1_k]])

@@ -23,6 +23,16 @@ def test_a_chat_export_becomes_native_networks_with_an_inventory(tmp_path):
     assert (tmp_path / "out" / "inventory.txt").read_text() in ended.stdout
 
 
+def test_half_of_an_emoji_in_a_network_comes_through(tmp_path):
+    network = train_networks()[0].to_dict()
+    network["sessions"][0]["turns"][0]["content"] = "cut \ud83d"
+    (tmp_path / "network.json").write_text(json.dumps(network))
+    ended = launch("prepare", "read", tmp_path / "network.json", "--output", tmp_path / "out")
+    assert ended.returncode == 0, ended.stderr
+    (file,) = (tmp_path / "out" / "networks").iterdir()
+    assert load_network(file).to_dict() == load_network(tmp_path / "network.json").to_dict()
+
+
 def test_the_papers_split_of_socialmembench(tmp_path):
     socialmem_tables(tmp_path / "in", paper_sizes())
     ended = launch("prepare", "read", tmp_path / "in", "--split", "paper", "--output", tmp_path / "out")

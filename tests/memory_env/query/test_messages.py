@@ -29,6 +29,11 @@ def test_never_more_than_k_and_nothing_without_a_shared_word():
     assert found("zeppelins", CLUB) == []
 
 
+def test_a_top_k_above_the_recall_pool_recalls_as_many():
+    said = memory(*(message(i, "Zoe", f"tea number {i} is mine", turn=i) for i in range(60)))
+    assert [len(found("Who drinks tea?", said, s1_k=k, **PLAIN)) for k in (10, 40, 50, 70)] == [10, 40, 50, 60]
+
+
 def test_expand_adds_the_neighbours_of_a_question_in_its_session_only():
     state = memory(
         message(0, "Alice", "does the ferry run on Sunday?"),
