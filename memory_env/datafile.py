@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,9 +35,21 @@ def parse_json(text: str, where: str, object_hook: Callable[[dict], Any] | None 
         cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
         remedy = "the file may be cut short" if cut else "mend the JSON there"
         raise DataError(f"{where}: not valid JSON at {place} ({error.msg}); {remedy}") from None
-    except (ValueError, RecursionError) as error:
-        reason = str(error).partition(";")[0].partition(" while")[0]
-        raise DataError(f"{where}: not usable JSON ({reason})") from None
+    except RecursionError:
+        raise too_deep(where, text) from None
+    except ValueError as error:
+        raise DataError(f"{where}: not usable JSON ({str(error).partition(';')[0]})") from None
+
+
+def too_deep(where: str, text: str, lines: int = 0) -> DataError:
+    """The error about JSON whose nesting no program can follow, with its line; `lines` came before `text`."""
+    depth = 0
+    for token in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token.group(), 0)
+        if depth > 200:
+            lines += text.count("\n", 0, token.start())
+            break
+    return DataError(f"{where}: line {lines + 1}: is nested over 200 deep; this is no data that any program writes")
 
 
 def read_json(path: str | Path) -> Any:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from memory_env.datafile import DataError, Fields, kind_of
+from memory_env.datafile import DataError, Fields, kind_of, too_deep
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
@@ -46,9 +46,10 @@ class JsonCursor:
                 if amid and self._more():
                     continue
                 raise self._error(error.msg, error.pos) from None
-            except (ValueError, RecursionError) as error:
-                reason = str(error).partition(";")[0].partition(" while")[0]
-                raise DataError(f"{self.where}: not usable JSON ({reason})") from None
+            except RecursionError:
+                raise too_deep(self.where, self._text, self._lines) from None
+            except ValueError as error:
+                raise DataError(f"{self.where}: not usable JSON ({str(error).partition(';')[0]})") from None
             # "1." or "1e-" at the end of a piece is not yet a number.
             if isinstance(value, (int, float)) and not self._text[end : end + 3].strip(".eE+-") and self._more():
                 continue

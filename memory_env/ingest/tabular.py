@@ -107,7 +107,7 @@ def _columns(available: list[str], options: ReadOptions, where: str) -> dict[str
     unknown = sorted(set(options.columns) - ALIASES.keys())
     if unknown:
         raise DataError(f"--column {unknown[0]}: there is no such column; there are {', '.join(ALIASES)}")
-    lowered = {name.strip().lower(): name for name in available}
+    lowered = {name.strip().lower().replace(" ", "_"): name for name in available}
     chosen = {}
     for ours, aliases in ALIASES.items():
         named = options.columns.get(ours)
@@ -159,7 +159,8 @@ def _jsonl(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, st
         row = {}
         for ours, theirs in columns.items():
             value = item.get(theirs)
-            if value is None and ours in REQUIRED:
+            # A null text is a message without one, such as a picture.
+            if value is None and ours in REQUIRED and not (ours == "content" and theirs in item):
                 raise DataError(f"{path}: line {line}: has no {theirs!r}")
             if isinstance(value, (dict, list, bool)):
                 raise DataError(f"{path}: line {line}: {theirs!r} must be a text or a number")

@@ -148,9 +148,9 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
 
 def _text(item: Item) -> str:
     """`text` is a string, or a list of strings and {"type", "text"} objects."""
-    value = item.value.get("text") or ""
-    if isinstance(value, str):
-        return well_formed(value)
+    value = item.value.get("text", "")
+    if value is None or isinstance(value, str):
+        return well_formed(value or "")
     if not isinstance(value, list):
         raise item.error("text", "must be a string or a list")
     parts = [part if isinstance(part, str) else part.get("text", "") if isinstance(part, dict) else "" for part in value]

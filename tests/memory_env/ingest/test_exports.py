@@ -5,7 +5,7 @@ import json
 import pytest
 
 from memory_env import DataError
-from memory_env.ingest import ReadOptions, discord, read_networks, read_source, slack, telegram, to_network
+from memory_env.ingest import ReadOptions, discord, read_networks, read_source, recognise, slack, telegram, to_network
 from memory_env.ingest.json_cursor import JsonCursor
 
 OPTIONS = ReadOptions()
@@ -175,3 +175,79 @@ def test_a_discord_export_exactly():
     del document["messages"][1]["author"]
     with pytest.raises(DataError, match=r"messages\[1\].author is missing"):
         discord.parse(cursor(document, "plans.json"), OPTIONS)
+
+
+def message(number, name, identity, text, **more):
+    return {"id": number, "type": "message", "date": f"2024-05-01T12:{number:02d}:00", "from": name, "from_id": identity,
+            "text": text, **more}  # fmt: skip
+
+
+def read_telegram(*messages, **header):
+    return telegram.parse(cursor({"name": "x", "id": 7, **header, "messages": list(messages)}), OPTIONS)
+
+
+def test_only_a_bots_name_makes_a_bot():
+    people = ["Tom Talbot", "TALBOT", "Abbot", "Bo", "Robotham"]
+    bots = ["RemindBot", "Quiz bot", "GIFBot", "quiz_bot", "Bot", "QUIZ BOT"]
+    (chat,) = read_telegram(*(message(n, name, f"user{n}", "x") for n, name in enumerate(people + bots)))
+    assert [m.speaker for m in chat.messages] == people and chat.tally["messages of bots"] == len(bots)
+
+
+def test_an_edit_of_1970_is_none_and_half_an_emoji_is_mended():
+    (chat,) = read_telegram(
+        message(1, "Bo", "user2", "a", edited="1970-01-01T01:00:00"), message(2, "Bo", "user2", None),
+        message(3, "Bo", "user2", ["x ", {"type": "bold", "text": "\ud83d"}]),
+    )  # fmt: skip
+    assert [(m.content, m.edited) for m in chat.messages] == [("a", False), ("x \ufffd", False)]
+
+
+def test_chats_of_one_name_are_apart_and_chats_that_were_left_are_read():
+    one = {"name": "Ann", "id": 1, "messages": [message(5, "Ann", "user1", "a")]}
+    two = {"name": "Ann", "id": 2, "messages": [message(5, "Ann", "user9", "b")]}
+    left = {"messages": [message(5, "Zoe", "user7", "c")], "id": 3, "name": "Left"}
+    document = {"sessions": {"list": []}, "chats": {"about": "x", "list": [one, two]}, "left_chats": {"list": [left]}}
+    found = [(m.channel, m.channel_id, m.content) for chat in telegram.parse(cursor(document), OPTIONS) for m in chat.messages]
+    assert found == [("Ann", "1", "a"), ("Ann (2)", "2", "b"), ("Left", "3", "c")]
+
+
+def test_an_export_inside_a_folder_inside_an_archive_is_found(tmp_path):
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.writestr("ChatExport_2024-05-01/result.json", json.dumps(TELEGRAM))
+        archive.writestr("ChatExport_2024-05-01/css/style.css", "x")
+    (network,) = read_networks(tmp_path / "export.zip")
+    assert network.network_id == "climbers"
+
+
+def test_a_long_export_is_recognised_from_its_beginning(tmp_path):
+    path = tmp_path / "result.json"
+    text = json.dumps({**TELEGRAM, "messages": TELEGRAM["messages"] * 3})
+    path.write_text(text[:-40])
+    assert recognise(path) == "telegram"
+    with pytest.raises(DataError, match="cut short"):
+        read_networks(path)
+
+
+def test_slack_guests_shared_messages_and_the_ids_of_channels(tmp_path):
+    slack_export(
+        tmp_path,
+        {
+            "2024-05-01": [
+                {"type": "message", "user": "U7", "text": "x", "ts": "1714550400.0", "user_profile": {"real_name": "Gus"}},
+                {"type": "message", "user": "U1", "text": "", "ts": "1714550401.0", "attachments": [{"text": "a <@U2>"}, {}]},
+            ]
+        },
+    )
+    (tmp_path / "channels.json").write_text(json.dumps([{"id": "C1", "name": "general"}]))
+    (chat,) = slack.read(tmp_path, OPTIONS)
+    assert [(m.speaker, m.content, m.channel, m.channel_id) for m in chat.messages] == [
+        ("Gus", "x", "general", "C1"), ("Ann", "[shared: a @Bob Ray]", "general", "C1"),
+    ]  # fmt: skip
+
+
+def test_discord_forwards_and_a_header_after_the_messages():
+    told = {"id": "1", "type": "Default", "timestamp": "2024-05-01T10:00:00+00:00", "content": "",
+            "author": {"id": "1", "name": "ann"}, "forwardedMessage": {"content": "hi"}}  # fmt: skip
+    chat = discord.parse(cursor({"messages": [told], "channel": {"id": "8", "name": "plans"}}), OPTIONS)
+    assert [(m.content, m.channel, m.channel_id) for m in chat.messages] == [("[forwarded] hi", "plans", "8")]

@@ -53,7 +53,7 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "RATIO_FROM", 1024**2)
     path = tmp_path / "bomb.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("_chat.txt", b"0" * (8 * 1024**2))
+        archive.writestr("_chat.txt", b"31/12/24, 10:00 - A: x\n" + b"0" * (8 * 1024**2))
     assert "unpacks to over" in refused(path)
     assert "unpacks to over" in refused(path, "whatsapp")
 

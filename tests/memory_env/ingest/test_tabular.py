@@ -97,3 +97,25 @@ def test_a_name_that_changes_under_one_id_is_one_member(tmp_path):
     path = written(tmp_path, "time,name,body,user_id\n2024-05-01,Bo,x,1\n2024-05-02,Bob,y,1\n")
     (chat,) = tabular.read(path, ReadOptions())
     assert {m.speaker for m in chat.messages} == {"Bob"} and chat.former_names == {"Bob": ["Bo"]}
+
+
+def test_what_spreadsheets_make_of_a_table(tmp_path):
+    """Excel's own first line, dates without a time, names with spaces, a quoted line end."""
+    text = 'sep=;\r\nDate;From;Text;Message ID\r\n31.12.2024;Ann;"a\r\nb";7\r\n01.01.2025;Bo;c;8\r\n'
+    (chat,) = tabular.read(written(tmp_path, text.encode("utf-8-sig")), ReadOptions())
+    assert [(m.speaker, m.content, m.ts, m.message_id) for m in chat.messages] == [
+        ("Ann", "a\nb", "2024-12-31T00:00:00", "7"), ("Bo", "c", "2025-01-01T00:00:00", "8"),
+    ]  # fmt: skip
+    with pytest.raises(DataError, match=r"line 4: has 2 fields, the header 3"):
+        tabular.read(written(tmp_path, "sep=;\nDate;From;Text\n31.12.2024;Ann;a\n31.12.2024;Bo\n"), ReadOptions())
+
+
+def test_times_that_name_utc_in_words(tmp_path):
+    (chat,) = tabular.read(written(tmp_path, "time,name,text\n2024-05-01 10:00:00 UTC,A,x\n"), ReadOptions())
+    assert chat.messages[0].ts == "2024-05-01T10:00:00+00:00"
+
+
+def test_a_message_without_a_text_is_counted_in_jsonl_as_in_csv(tmp_path):
+    path = written(tmp_path, '{"user":"A","text":null,"ts":1714557600}\n{"user":"B","text":"y \\ud83d","ts":1714557601}\n', "c.jsonl")
+    (chat,) = tabular.read(path, ReadOptions())
+    assert [m.content for m in chat.messages] == ["y \ufffd"] and chat.tally["empty messages"] == 1
