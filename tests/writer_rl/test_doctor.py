@@ -27,6 +27,20 @@ def test_a_lock_that_nobody_holds_is_stale(tmp_path):
         require(found)
 
 
+@pytest.mark.parametrize("kind", ["grpo", "sft"])
+def test_training_does_not_wait_for_a_stale_lock_in_silence(tmp_path, monkeypatch, kind):
+    import importlib
+
+    from writer_rl.config import load_config
+
+    lock = lock_in(tmp_path)
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
+    config = load_config(kind, None, ["--output_dir", str(tmp_path / "run")])
+    with pytest.raises(DoctorError, match=f"rm {lock}"):
+        importlib.import_module(f"writer_rl.{kind}").train(config)
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_default_cache_is_searched_per_torch_build(tmp_path):
     lock = lock_in(tmp_path / ".cache" / "torch_extensions" / "py311_cpu", "deepspeed_shm_comm")
     assert stale_locks({"HOME": str(tmp_path)}) == [lock]

@@ -48,23 +48,29 @@ def reference(seed=1):
     return Policy(make_model(seed=seed)).requires_grad_(False).eval()
 
 
-@pytest.mark.parametrize("budget", [1, 60, 10_000])
-def test_the_gradient_is_that_of_the_objective_on_one_big_batch(world, budget):
-    drawn = samples()
-    policy, ref = Policy(make_model()), reference()
-    batch = collate(drawn)
-    logp = batch.per_sample(policy(batch)[0])
-    ref_logp = batch.per_sample(ref(batch)[0])
+def plain_objective(drawn):
+    """Gradient, loss and KL of the objective on one big batch with torch alone; pi_old is the policy itself."""
+    policy, ref, batch = Policy(make_model()), reference(), collate(drawn)
+    logp, ref_logp = (batch.per_sample(model(batch)[0]) for model in (policy, ref))
     expected = clipped_grpo(logp, logp.detach(), ref_logp, torch.tensor([s.advantage for s in drawn]), batch.mask)
     expected.loss.backward()
-    grads = {name: p.grad for name, p in policy.model.named_parameters()}
-    trained = backend(world, settings(micro_batch_tokens=budget, epochs=1), sgd)
+    return {name: p.grad for name, p in policy.model.named_parameters()}, expected.loss.item(), expected.kl.item()
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+@pytest.mark.parametrize("budget", [1, 60, 10_000])
+def test_the_gradient_is_that_of_the_objective_on_one_big_batch(world, budget, stage):
+    """Eight micro-batches of one sample, a few, or one: the budgets cut them so."""
+    drawn = samples()
+    expected, loss, kl = plain_objective(drawn)
+    chosen = settings(micro_batch_tokens=budget, epochs=1, zero_stage=stage)
+    trained = backend(world, chosen, sgd)
     before = parameters(trained)
-    report = update_policy(trained, ref, drawn, settings(micro_batch_tokens=budget, epochs=1))
+    report = update_policy(trained, reference(), drawn, chosen)
     found = {name: (before[name] - after) / RATE for name, after in parameters(trained).items()}
-    assert difference(found, grads) < 2e-5
-    assert report.epochs[0].loss == pytest.approx(expected.loss.item(), rel=1e-4)
-    assert report.epochs[0].kl == pytest.approx(expected.kl.item(), rel=1e-4)
+    assert difference(found, expected) < 1e-5
+    assert report.epochs[0].loss == pytest.approx(loss, rel=1e-5)
+    assert report.epochs[0].kl == pytest.approx(kl, rel=1e-5)
     assert report.epochs[0].clip_fraction == 0.0
     assert (report.steps, report.skipped, report.samples) == (1, None, 8)
 

@@ -4,7 +4,8 @@ import pytest
 
 from tests.writer_rl.test_groups import ScriptedEngine, setting  # noqa: F401
 from tests.writer_rl.tiny_run import PROMPT, make_tokenizer
-from writer_rl.config import DataSection
+from writer_rl.config import DataSection, load_config
+from writer_rl.data import load_sources
 from writer_rl.distributed import World, connect
 from writer_rl.engines import build_prompt
 from writer_rl.memory_metrics import memory_metrics
@@ -17,6 +18,16 @@ def test_the_documented_example():
     assert joined["evaluation/questions"] == 8
     assert joined["evaluation/phi"] is None
     assert set(joined) == set(KEYS)
+
+
+@pytest.mark.parametrize("kind", ["grpo", "sft"])
+def test_the_frozen_questions_are_not_among_it_unless_asked_for(kind):
+    """What chooses the best checkpoint may not be what the checkpoint is then judged by."""
+    for name in (None, "configs/demo.yaml", "configs/qwen2.5-3b.yaml", "configs/smollm2-135m.yaml"):
+        data = load_config(kind, name, []).data
+        assert not set(data.validation) & set(data.heldout), name
+    networks = {source: {n.network_id for n in load_sources([f"corpus:{source}"])} for source in ("validation", "heldout")}
+    assert networks["validation"] and not networks["validation"] & networks["heldout"]
 
 
 @pytest.fixture
