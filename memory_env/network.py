@@ -275,12 +275,12 @@ def _sessions(fields: Fields, names: Mapping[tuple[str, str], str]) -> tuple[Ses
         session_ids.add(session_id)
         turns = []
         for index, turn in enumerate(session.objects("turns")):
-            turn_id = turn.text("turn", "") or f"{session_id}_t{index:03d}"
+            turn_id = _turn_id(turn, "turn", session_id) or f"{session_id}_t{index:03d}"
             if turn_id in turn_ids:
                 raise turn.error("turn", f"{turn_id!r} is used twice; turn ids must be unique")
             turn_ids.add(turn_id)
             speaker, speaker_id = turn.text("speaker"), turn.text("speaker_id", "")
-            reply_to = turn.text("reply_to", "")
+            reply_to = _turn_id(turn, "reply_to", session_id)
             turns.append(
                 Message(
                     speaker=names.get((speaker, speaker_id), first[speaker]),
@@ -291,7 +291,7 @@ def _sessions(fields: Fields, names: Mapping[tuple[str, str], str]) -> tuple[Ses
                     index=index,
                     speaker_id=speaker_id,
                     reply_to=first.get(reply_to, reply_to),
-                    extra=copy.deepcopy(turn.rest(_TURN_KEYS)),
+                    extra=copy.deepcopy({**turn.rest(_TURN_KEYS), **_numbers(turn)}),
                 )
             )
         sessions.append(
@@ -305,6 +305,16 @@ def _sessions(fields: Fields, names: Mapping[tuple[str, str], str]) -> tuple[Ses
             )
         )
     return tuple(sessions)
+
+
+def _numbers(turn: Fields) -> dict[str, int]:
+    """The turn ids that the file gives as numbers, counted within the session."""
+    return {key: number for key in ("turn", "reply_to") if type(number := turn.value.get(key)) is int}
+
+
+def _turn_id(turn: Fields, key: str, session_id: str) -> str:
+    number = _numbers(turn).get(key)
+    return turn.text(key, "") if number is None else f"{session_id}_t{number:03d}"
 
 
 def parse_question(fields: Fields) -> Question:

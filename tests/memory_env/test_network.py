@@ -62,6 +62,17 @@ def test_optional_keys_take_defaults():
     assert Network.from_dict(network.to_dict()) == network
 
 
+def test_turns_that_are_numbered_within_their_session_are_told_apart_and_come_back():
+    numbered = document()
+    for session in numbered["sessions"]:
+        for number, turn in enumerate(session["turns"]):
+            turn["turn"], turn["reply_to"] = number, number - 1 if number else ""
+    network = Network.from_dict(numbered)
+    assert [turn.turn_id for turn in network.sessions[1].turns] == ["n1_s02_t000", "n1_s02_t001", "n1_s02_t002"]
+    assert [turn.reply_to for turn in network.sessions[1].turns] == ["", "n1_s02_t000", "n1_s02_t001"]
+    assert network.to_dict() == numbered and Network.from_dict(network.to_dict()) == network
+
+
 def test_one_segment_per_session_or_windows_within_sessions():
     network = Network.from_dict(document())
     sessions = network.segments()
@@ -118,7 +129,7 @@ def test_a_corrupt_file_is_named_with_the_place(tmp_path, path, value, place):
         (json.dumps(document())[:200], "cut short"),
         ("", "not valid JSON"),
         ('{"speakers": [1,]}', "not valid JSON at column"),
-        ("[" * 100_000, "not usable JSON"),
+        ("[" * 100_000, "line 1: is nested over 200 deep"),
         ('{"a": ' + "9" * 5000 + "}", "not usable JSON"),
         ("[]", "must be an object"),
         ("null", "must be an object"),
