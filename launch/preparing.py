@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shutil
 import sys
 import threading
@@ -45,6 +47,19 @@ def read_options(chosen: Namespace) -> ReadOptions:
     return ReadOptions(chosen.date_order, chosen.keep_bots, chosen.channel, columns, delimiter)
 
 
+def file_stem(network_id: str) -> str:
+    """The name of a network's files: its id where that can be a file's name, which leads into no other folder.
+
+    Example:
+        file_stem("grp_1") == "grp_1"; file_stem("../x") == "%2E.%2Fx"; a very long id is cut, with a digest of the whole
+    """
+    unsafe = re.compile(r'[/\\:*?"<>|%\x00-\x1f\x7f]|^[.~-]')
+    stem = unsafe.sub(lambda match: f"%{ord(match.group()):02X}", network_id)
+    if len(stem.encode(errors="replace")) <= 200:
+        return stem
+    return f"{stem[:50]}-{hashlib.sha256(network_id.encode(errors='replace')).hexdigest()[:16]}"
+
+
 def read(chosen: Namespace) -> None:
     """Read a source and write its networks, teacher files and inventory into a new folder."""
     from rewards.tokens import unseen_text_share
@@ -61,10 +76,10 @@ def read(chosen: Namespace) -> None:
         for part, members in parts.items():
             (folder / part).mkdir()
             for network in members:
-                _write_json(folder / part / f"{network.network_id}.json", network.to_dict())
+                _write_json(folder / part / f"{file_stem(network.network_id)}.json", network.to_dict())
         for file, trajectory in trajectories:
             (folder / "trajectories").mkdir(exist_ok=True)
-            shutil.copyfile(file, folder / "trajectories" / f"{trajectory.network_id}.json")
+            shutil.copyfile(file, folder / "trajectories" / f"{file_stem(trajectory.network_id)}.json")
         _write_json(folder / "inventory.json", {"format": source.format, **inventory.to_dict()})
         (folder / "inventory.txt").write_text(inventory.to_text() + "\n", encoding="utf-8")
     print(inventory.to_text())
@@ -196,8 +211,8 @@ def _write_taught(output: Path, network: Network, positions: Sequence[Any], chos
 
     transitions = [transition(taught.segment, taught.actions, taught.report, taught.state) for taught in positions]
     document = document_of(network, transitions, {"model": chosen.model, "temperature": 0.0}, chosen.window)
-    _write_json(output / "trajectories" / f"{network.network_id}.json", document)
-    write_text(output / "review" / f"{network.network_id}.md", review(network, positions))
+    _write_json(output / "trajectories" / f"{file_stem(network.network_id)}.json", document)
+    write_text(output / "review" / f"{file_stem(network.network_id)}.md", review(network, positions))
 
 
 def vars_of(usage: Any) -> dict[str, int]:

@@ -145,8 +145,10 @@ def _network_warnings(network: Network, teacher: TeacherTrajectory | None, unsee
 
 def _disorder(network: Network) -> list[str]:
     backwards, unread, first = 0, 0, ""
+    began = None
     for session in network.sessions:
-        before = None
+        # Sessions of several channels overlap, so only their beginnings have to be in order.
+        before, began = began, next((at for turn in session.turns if (at := instant(turn.ts)) is not None), began)
         for message in session.turns:
             now = instant(message.ts)
             unread += now is None and bool(message.ts)

@@ -47,8 +47,8 @@ def without_repeats(chat: Chat) -> list[ChatMessage]:
 
 
 def slug(name: str) -> str:
-    """A name as an id: letters, digits and `_`."""
-    return re.sub(r"\W+", "_", name).strip("_").lower() or "chat"
+    """A name as an id: letters, digits and `_`, short enough for a file's name in any script."""
+    return re.sub(r"\W+", "_", name).strip("_").lower()[:60] or "chat"
 
 
 def to_network(chat: Chat, gap_hours: float = GAP_HOURS, most: int = MOST_MESSAGES, network_id: str = "") -> Network:

@@ -73,6 +73,20 @@ def test_the_published_artefact_with_its_teachers(tmp_path, shared_data):
     assert "the teacher writes Italian" in ended.stdout
 
 
+@pytest.mark.parametrize("network_id", ["../../escaped", "a/b", "/tmp/escaped", "..", "-x", "ü" * 300, "CON: 50%"])
+def test_an_id_leads_into_no_other_folder_and_is_no_longer_than_a_files_name(tmp_path, network_id):
+    (network,) = train_networks()[-1:]
+    document = network.to_dict()
+    document["meta"]["network_id"] = network_id
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "n.json").write_text(json.dumps(document))
+    ended = launch("prepare", "read", tmp_path / "in", "--output", tmp_path / "x" / "out")
+    assert ended.returncode == 0, ended.stderr
+    assert [found.network_id for found in load_networks(tmp_path / "x" / "out" / "networks")] == [network_id]
+    assert {file.name for file in tmp_path.iterdir()} == {"in", "x"}
+    assert {file.name for file in (tmp_path / "x" / "out").iterdir()} == {"networks", "inventory.json", "inventory.txt"}
+
+
 def test_handwritten_actions(tmp_path):
     (network,) = train_networks()[-1:]
     (tmp_path / "n.json").write_text(json.dumps(network.to_dict()))

@@ -77,6 +77,16 @@ def test_the_same_messages_again_change_nothing(tmp_path):
         assert [message.content for message in new.segment.messages] == ["ok"]
 
 
+def test_the_tables_keep_what_the_export_says_of_a_message(tmp_path):
+    told_in_zone = ChatMessage("Ann", "a", "2024-05-01T12:00:00+02:00", "u1", "7", "plans", reply_to="3")
+    with MemoryStore(tmp_path / "m.db") as store:
+        write(store, [told_in_zone])
+    columns = "speaker, ts, at, content, message_id, reply_to, channel, session, turn, position"
+    (row,) = sqlite3.connect(tmp_path / "m.db").execute(f"SELECT {columns} FROM messages")
+    at = instant("2024-05-01T10:00:00Z")
+    assert row == ("Ann", "2024-05-01T12:00:00+02:00", at, "a", "7", "3", "plans", "s00001", 0, 0)
+
+
 def test_a_message_that_comes_twice_at_once_is_held_once(tmp_path):
     with MemoryStore(tmp_path / "m.db") as store:
         write(store, [*told(["a"], message_id="7"), *told(["b"]), *told(["a"], message_id="7")])

@@ -50,6 +50,15 @@ def test_times_out_of_order_are_counted_with_the_first():
     )
 
 
+def test_a_chat_whose_clock_jumps_back_by_a_day_is_told_though_it_is_another_session():
+    from memory_env.ingest import Chat, ChatMessage, to_network
+
+    days = ["2024-05-02T10:00:00", "2024-05-01T10:00:00", "2024-05-03T10:00:00"]
+    chat = to_network(Chat("x", [ChatMessage("Ann", "a", day) for day in days]))
+    assert len(chat.sessions) == 3
+    assert warnings(chat) == ("x: 1 messages are earlier than the one before, the first is x_s0002_t000",)
+
+
 def test_text_that_the_papers_tokenizer_cannot_see():
     (warning,) = warnings(network(["Привет, как дела"], speakers=("Ann",)))
     assert "can't see 100% of the letters" in warning and "unicode" in warning
