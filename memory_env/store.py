@@ -100,8 +100,9 @@ class MemoryStore:
         return sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False, uri=uri)
 
     def _open(self) -> None:
-        found = self._db.execute("PRAGMA application_id").fetchone()[0]
+        # In this order: another process that makes the file sets both in one transaction.
         tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        found = self._db.execute("PRAGMA application_id").fetchone()[0]
         if tables and found != _APPLICATION:
             raise DataError(f"{self.path}: is a database of another program; name a new file")
         if not tables:

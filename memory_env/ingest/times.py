@@ -24,7 +24,7 @@ _NUMERIC = re.compile(
 _WORDS = ("%I:%M %p on %d %B, %Y", "%d %B %Y, %H:%M", "%d %B, %Y", "%d %B %Y", "%B %d, %Y")
 
 
-_QUOTED = 20
+QUOTED = 20
 """A date order that so many times as many dates have is the file's; the others are taken for quoted text."""
 
 
@@ -88,7 +88,7 @@ def settle_order(times: Sequence[NumericTime], wanted: str, where: str) -> tuple
     )
     if kinds:
         order, many = kinds.most_common(1)[0]
-        if (kinds.total() - many) * _QUOTED > many:
+        if (kinds.total() - many) * QUOTED > many:
             raise DataError(f"{where}: some dates are only possible as day/month and some only as month/day; is this one export?")
         return order, ""
     backwards = {order: _backwards(times, order) for order in ("dmy", "mdy")}

@@ -11,8 +11,8 @@ from memory_env.datafile import DataError
 from memory_env.ingest.chat import Chat, ChatMessage, ReadOptions
 from memory_env.ingest.sources import Folder, read_pieces
 from memory_env.ingest.text_stream import lines_of
-from memory_env.ingest.times import NumericTime, TimeError, parse_numeric, settle_order
-from memory_env.ingest.whatsapp_phrases import (  # fmt: skip
+from memory_env.ingest.times import QUOTED, NumericTime, TimeError, parse_numeric, settle_order
+from memory_env.ingest.whatsapp_phrases import (
     ATTACHED,
     DELETED,
     EDITED,
@@ -59,20 +59,23 @@ def parse(lines: Iterable[str], where: str, name: str, options: ReadOptions) -> 
     order, note = settle_order([time for time, *_ in begun], options.date_order, where)
     if note:
         chat.notes.append(note)
+    strange = sum(not time.fits(order) for time, *_ in begun)
+    quotes = strange * QUOTED <= len(begun)
     begun.reverse()
     spoke: set[str] = set()
     # Lines are let go one by one, so that a long chat is not held twice.
     while begun:
         time, text, start, number = begun.pop()
-        # A line with a date of another order is quoted text.
-        while begun and not begun[-1][0].fits(order):
-            text = f"{text}\n{begun.pop()[1]}"
+        more = [text]
+        # A few lines with a date of another order are quoted text; many are a wrong --date-order.
+        while quotes and begun and not begun[-1][0].fits(order):
+            more.append(begun.pop()[1])
         try:
             ts = time.iso(order)
         except TimeError as error:
             shown = f"{time.a}/{time.b}/{time.c}"
             raise DataError(f"{where}: line {number}: {shown} is no date as {order} ({error}); try --date-order") from None
-        _add(chat, spoke, ts, text[start:].rstrip("\n"))
+        _add(chat, spoke, ts, "\n".join(more)[start:].rstrip("\n"))
     # iOS signs its own texts with the group's name, which is no member.
     kept = [message for message in chat.messages if message.speaker in spoke]
     chat.tally["system messages"] += len(chat.messages) - len(kept)
@@ -124,7 +127,7 @@ def _add(chat: Chat, spoke: set[str], ts: str, body: str) -> None:
     speaker = sys.intern(speaker.removeprefix("~").strip() or "unnamed")
     marked = content.startswith(_OWN)
     content, media = _placeholders(content)
-    if not marked or media:
+    if not marked or media or "://" in content:
         spoke.add(speaker)
     if DELETED.fullmatch(content.rstrip(".")):
         spoke.add(speaker)

@@ -1,9 +1,8 @@
 """launch/remember.py and launch/ask.py, as an application's developer uses them."""
 
 import json
-import os
 import random
-import signal
+import re
 import sqlite3
 import subprocess
 import sys
@@ -66,6 +65,17 @@ def test_bad_input_ends_with_2(tmp_path):
     assert "--as-of soon" in refused("ask", "--memory", memory, "--as-of", "soon", "who?")
 
 
+def test_dates_that_could_be_either_are_assumed_aloud_and_read_as_told(tmp_path):
+    (tmp_path / "c.csv").write_text("time,name,text\n03/04/2024 10:00,A,x\n05/06/2024 10:00,B,y\n")
+    assumed = launch("remember", "--memory", tmp_path / "a.db", tmp_path / "c.csv")
+    assert assumed.returncode == 0 and "note: the dates could be day/month or month/day: assumed day/month" in assumed.stdout
+    told = launch("remember", "--memory", tmp_path / "b.db", "--date-order", "mdy", tmp_path / "c.csv")
+    assert told.returncode == 0 and "note" not in told.stdout
+    for name, days in (("a", ["2024-04-03", "2024-06-05"]), ("b", ["2024-03-04", "2024-05-06"])):
+        with MemoryStore(tmp_path / f"{name}.db") as store:
+            assert [record.ts[:10] for record in store.state().verbatim()] == days
+
+
 @pytest.mark.endpoint
 def test_a_writer_behind_an_endpoint_and_an_endpoint_that_answers(tmp_path):
     (tmp_path / "chat.txt").write_text(CHAT)
@@ -105,23 +115,8 @@ def test_killed_at_any_moment_the_file_opens_holds_whole_segments_and_goes_on(tm
         f"2024-05-{1 + n // 1000:02d}T10:{n // 60 % 60:02d}:{n % 60:02d},P{n % 5},text {n}" for n in range(count)
     ]
     (tmp_path / "chat.csv").write_text("\n".join(rows) + "\n")
-    command = [
-        sys.executable,
-        "launch/remember.py",
-        "--memory",
-        str(tmp_path / "m.db"),
-        str(tmp_path / "chat.csv"),
-        "--window",
-        "7",
-    ]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wanted = random.Random(attempt).randrange(1, 1200)
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        if _written(tmp_path / "m.db") >= wanted:
-            break
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    arguments = ["--memory", str(tmp_path / "m.db"), str(tmp_path / "chat.csv"), "--window", "7"]
+    _killed(arguments, tmp_path / "m.db", random.Random(attempt).randrange(1, 1200))
     with MemoryStore(tmp_path / "m.db") as store:
         held = store.counts()
         state = store.state()
@@ -131,10 +126,79 @@ def test_killed_at_any_moment_the_file_opens_holds_whole_segments_and_goes_on(tm
         # Sessions of 50 in windows of 7: seven full ones and a rest of one; a part of a segment would show.
         assert len(sizes) == held["segments"] and all(sizes[p] == (1 if p % 8 == 7 else 7) for p in sizes)
         assert [record.content for record in state.verbatim()] == [f"text {n}" for n in range(held["messages"])]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    ended = launch("remember", *arguments)
     assert ended.returncode == 0 and f"{held['messages']} known already" in ended.stdout
     with MemoryStore(tmp_path / "m.db") as store:
         assert [record.content for record in store.state().verbatim()] == [f"text {n}" for n in range(count)]
+
+
+def test_the_embedded_writer_makes_a_memory_of_the_tutorials_chat_without_a_network(tmp_path):
+    offline = {"HF_HUB_OFFLINE": "1", "OPENAI_API_KEY": "", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    arguments = ("remember", "--memory", tmp_path / "m.db", "--writer", "configs/tiny_writer", ROOT / "docs/example/chat.txt")
+    first = launch(*arguments, **offline)
+    assert first.returncode == 0, first.stderr
+    assert "31 new messages, 0 known already; 5 segments" in first.stdout
+    with MemoryStore(tmp_path / "m.db") as store:
+        state = store.state()
+        assert any(record.from_ids for record in state.derived())
+        assert any(segment["report"]["applied"] for segment in store.segments())
+    again = launch(*arguments, **offline)
+    assert "0 new messages, 31 known already; 0 segments" in again.stdout
+    asked = launch("ask", "--memory", tmp_path / "m.db", "What is Wes's favourite colour?", **offline)
+    assert asked.returncode == 0 and "\nfrom messages:\n" in asked.stdout and "Wes @ 2026-01-12T18:19:00" in asked.stdout
+    owner = state.derived()[0].owner
+    shown = launch("ask", "--memory", tmp_path / "m.db", "--show", owner, **offline)
+    assert state.heads(owner)[0].content in shown.stdout
+
+
+def test_two_processes_at_once_hold_every_message_once(tmp_path):
+    texts = [f"text {n}" for n in range(3000)]
+    rows = [f"2024-05-01T10:{n // 60 % 60:02d}:{n % 60:02d},P{n % 5},{text}" for n, text in enumerate(texts)]
+    (tmp_path / "chat.csv").write_text("\n".join(["time,name,body", *rows]) + "\n")
+    arguments = ["--memory", str(tmp_path / "m.db"), str(tmp_path / "chat.csv")]
+    command = [sys.executable, "launch/remember.py", *arguments]
+    both = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    ended = [(process.communicate(timeout=500)[1], process.returncode) for process in both]
+    assert any(code == 0 for _, code in ended)
+    assert all(code == 0 or (code == 2 and "another program" in errors) for errors, code in ended), ended
+    again = launch("remember", *arguments)
+    assert again.returncode == 0 and "0 new messages, 3000 known already" in again.stdout
+    with MemoryStore(tmp_path / "m.db") as store:
+        assert [record.content for record in store.state().verbatim()] == texts
+
+
+def _fact(handler, request):
+    """A Writer whose output follows from what it is asked: a record about the last message."""
+    number = max(int(found) for found in re.findall(r"text (\d+)", json.dumps(request["messages"][-1])))
+    add = {"action": "ADD", "owner": "P0", "source": "P0", "layer": "per_speaker_core", "utype": "fact"}
+    ok({"actions": [{**add, "content": f"fact {number}"}]})(handler, request)
+
+
+@pytest.mark.endpoint
+def test_killed_while_a_writer_writes_the_memory_becomes_what_it_would_have_been(tmp_path):
+    rows = [f"2024-05-01T10:{n:02d}:00,P{n % 5},text {n}" for n in range(60)]
+    (tmp_path / "chat.csv").write_text("\n".join(["time,name,body", *rows]) + "\n")
+    with serving(_fact) as url:
+        arguments = ["--writer", "endpoint:w", "--base-url", url, "--window", "7", str(tmp_path / "chat.csv")]
+        _killed(["--memory", str(tmp_path / "m.db"), *arguments], tmp_path / "m.db", 20)
+        with MemoryStore(tmp_path / "m.db") as store:
+            held = store.counts()
+            assert held["segments"] >= 3 and held["records"] == held["segments"]
+        assert launch("remember", "--memory", tmp_path / "m.db", *arguments).returncode == 0
+        assert launch("remember", "--memory", tmp_path / "whole.db", *arguments).returncode == 0
+    with MemoryStore(tmp_path / "m.db") as continued, MemoryStore(tmp_path / "whole.db") as whole:
+        assert continued.state().to_dict() == whole.state().to_dict()
+        assert continued.state().verbatim() == whole.state().verbatim() and continued.counts()["records"] == 10
+
+
+def _killed(arguments, memory, messages):
+    """Run remember.py as a process and kill it once the memory holds so many messages (or it has ended by itself)."""
+    command = [sys.executable, "launch/remember.py", *arguments]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and _written(memory) < messages:
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
 
 
 def _written(path):

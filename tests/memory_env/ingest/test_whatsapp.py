@@ -140,6 +140,13 @@ def test_a_quoted_header_of_another_date_order_stays_in_its_message():
     assert {m.speaker for m in read.messages} == {"Ann", "Bo"}
 
 
+def test_a_wrong_date_order_is_refused_and_swallows_nothing():
+    days = "".join(f"{day}/12/2024, 10:00 - Ann: m{day}\n" for day in range(1, 32))
+    with pytest.raises(DataError, match="line 13: 13/12/2024 is no date as mdy .*--date-order"):
+        chat(days, date_order="mdy")
+    assert [m.content for m in chat(days, date_order="dmy").messages] == [f"m{day}" for day in range(1, 32)]
+
+
 def test_a_message_of_very_many_lines_is_read_in_linear_time():
     read = chat("31/12/24, 10:00 - Ann: log\n" + "x" * 20 + ("\n" + "y" * 20) * 50_000)
     assert len(read.messages) == 1 and read.messages[0].content.count("\n") == 50_001
