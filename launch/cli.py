@@ -37,6 +37,7 @@ A `main` that handles signals itself (training saves and stops) returns 130 or 1
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -57,6 +58,8 @@ if str(ROOT) not in sys.path:
 OUR_PACKAGES = ("memory_env", "rewards", "rollout", "writer_rl", "launch")
 UNREADABLE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError, FileExistsError)
 MOST_LINES = 3
+SAME_ON_EVERY_RANK = ("ConfigError", "RunError", "DataError")
+"""Errors that each process of a run on several GPUs meets alike: one of a machine says it."""
 
 
 class UsageError(ValueError):
@@ -94,6 +97,9 @@ def empty_output(path: str | Path, option: str = "--output") -> Path:
 def run(main: Callable[[list[str]], int | None], argv: list[str] | None = None) -> NoReturn:
     """Call `main(argv)` and leave the process with the exit code in the table above."""
     signal.signal(signal.SIGTERM, _terminate)
+    # A file's name may be no Unicode, and a terminal may lack a character of a chat.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(exit_code(main, sys.argv[1:] if argv is None else argv))
 
 
@@ -109,7 +115,8 @@ def exit_code(main: Callable[[list[str]], int | None], argv: list[str]) -> int:
         if isinstance(error, BrokenPipeError):
             # Nobody reads stdout any more; without this the interpreter complains again on its way out.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"{Path(sys.argv[0]).name}: {_message(error)}", file=sys.stderr)
+        if type(error).__name__ not in SAME_ON_EVERY_RANK or os.environ.get("LOCAL_RANK", "0") == "0":
+            print(f"{Path(sys.argv[0]).name}: {_message(error)}", file=sys.stderr)
         return _code(error)
 
 

@@ -9,14 +9,13 @@ reward_curves.png. The same command after an interruption goes on from the last 
 at once.
 """
 
-import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launch.cli import parser, run
-from writer_rl.config import ConfigError, help_text, load_config, to_yaml
+from writer_rl.config import help_text, load_config, to_yaml
 
 
 def main(argv: list[str]) -> int:
@@ -25,12 +24,7 @@ def main(argv: list[str]) -> int:
     arguments.add_argument("--config", default="configs/demo.yaml", help="a YAML file (configs/demo.yaml)")
     arguments.add_argument("--dry-run", action="store_true", help="print the resolved configuration and the plan, then exit")
     chosen, overrides = arguments.parse_known_args(argv)
-    try:
-        config = load_config("grpo", chosen.config, overrides)
-    except ConfigError:
-        if os.environ.get("RANK", "0") != "0":
-            return 2  # rank 0 says it
-        raise
+    config = load_config("grpo", chosen.config, overrides)
     if chosen.dry_run:
         from writer_rl.round_plan import round_plan
 

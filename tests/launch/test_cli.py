@@ -8,6 +8,7 @@ import pytest
 
 from launch.cli import Terminated, UsageError, empty_output, exit_code
 from memory_env.network import DataError
+from writer_rl.config import ConfigError
 
 
 def raising(error):
@@ -43,6 +44,17 @@ def test_the_line_says_what_and_where(capsys):
     assert capsys.readouterr().err.endswith(": f.json: line 3: no speaker; add one\n")
     exit_code(raising(FileNotFoundError(2, "No such file or directory", "gone.json")), [])
     assert "gone.json: No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("rank", "lines"), [("0", 1), ("1", 0), ("7", 0)])
+def test_what_every_process_of_a_run_meets_is_said_once(capsys, monkeypatch, rank, lines):
+    monkeypatch.setenv("LOCAL_RANK", rank)
+    for error in (DataError("f.json: no speaker"), ConfigError("c.yaml: unknown key 'x'")):
+        assert exit_code(raising(error), []) == 2
+        assert capsys.readouterr().err.count("\n") == lines
+    # This one may be its own trouble.
+    assert exit_code(raising(RuntimeError("it broke")), []) == 1
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_long_message_is_cut_to_three_lines(capsys):
