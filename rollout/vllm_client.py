@@ -124,7 +124,8 @@ class VLLMServerEngine:
             self.restart()  # another rank may have lost the server before this one noticed
         pairs = checked(named_tensors, self._expected, self._model)
         if self._leader:
-            with weight_files(pairs, self._sync_folder) as folder:
+            largest = 4 * sum(shape.numel() for shape in self._expected.values())  # bytes, if they are float32
+            with weight_files(pairs, self._sync_folder, total_bytes=largest) as folder:
                 self._call("load_files", str(folder), version)
         else:
             for _ in pairs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -26,6 +27,7 @@ from rollout.vllm_library import (
     PROCESS_GROUP,
     VLLMUnavailable,
     forget_frames,
+    forget_model,
     import_vllm,
     incompatible,
     keeping_trainer_state,
@@ -93,6 +95,7 @@ class VLLMEngine:
             "enforce_eager": not self._on_gpu,
             "logprobs_mode": "raw_logprobs",
             "generation_config": "vllm",
+            "use_tqdm_on_load": False,
             # A grammar needs to know the tokens' texts; nothing else here does.
             "skip_tokenizer_init": not structured_output,
             **(
@@ -238,7 +241,8 @@ class VLLMEngine:
 
     def _start(self) -> None:
         PROCESS_GROUP.join(self)
-        with keeping_trainer_state():
+        with keeping_trainer_state(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of torch about vLLM's code
             try:
                 self._llm = self._vllm.LLM(**{k: v for k, v in self._arguments.items() if v is not None})
             except (ImportError, AttributeError) as error:
@@ -249,9 +253,14 @@ class VLLMEngine:
 
     def _stop(self) -> None:
         llm, self._llm = self._llm, None
-        if llm is not None:
+        if llm is None:
+            return
+        try:
+            if self._arguments["tensor_parallel_size"] == 1:  # else the model is in other processes, which end
+                forget_model(llm)
             with PROCESS_GROUP.leaving(self):
                 llm.llm_engine.engine_core.shutdown()
+        finally:
             del llm
             gc.collect()
             if self._on_gpu:

