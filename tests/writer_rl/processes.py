@@ -25,7 +25,8 @@ def train(
     """Run launch/grpo.py (or sft.py) with these arguments; the exit code of every rank (negative: the signal that killed it).
 
     event: "SIGKILL rollout 3 1": signal, point, at its third pass, on rank 1. Points: rollout (a position is done), epoch (an
-    optimizer step is done), save (a checkpoint is written but not yet in place).
+    optimizer step is done), save (a checkpoint is written but not yet in place), vllm (vLLM is asked to generate). Instead of
+    a signal, ERROR is an error at that point.
     """
     arguments = ["--config", str(config), *overrides]
     port = _free_port()
@@ -62,7 +63,7 @@ def _rank(arguments: list[str], rank: int, ranks: int, port: int, event: str, ou
     if event:
         name, point, count, *on_rank = event.split()
         if not on_rank or int(on_rank[0]) == rank:
-            _arm(getattr(signal, name), point, int(count))
+            _arm(name, point, int(count))
     from launch.cli import exit_code
 
     main = importlib.import_module(f"launch.{script}").main
@@ -71,27 +72,36 @@ def _rank(arguments: list[str], rank: int, ranks: int, port: int, event: str, ou
     os._exit(code)
 
 
-def _arm(signum: int, point: str, count: int) -> None:
-    """Send this process the signal when it passes the point for the count-th time."""
-    from writer_rl import checkpoint
-    from writer_rl.backend import Backend
-    from writer_rl.collector import GroupCollector
-
-    owner, name = {"rollout": (GroupCollector, "_on_position"), "epoch": (Backend, "step"), "save": (checkpoint, "_sync_tree")}[
-        point
-    ]
+def _arm(event: str, point: str, count: int) -> None:
+    """Send this process the signal (or raise) when it passes the point for the count-th time."""
+    owner, name = _place(point)
+    before = point in ("rollout", "vllm")
     original = getattr(owner, name)
     passed = 0
 
     def armed(*arguments, **keywords):
         nonlocal passed
-        result = None if point == "rollout" else original(*arguments, **keywords)
+        result = None if before else original(*arguments, **keywords)
         passed += 1
         if passed == count:
-            os.kill(os.getpid(), signum)
-        return original(*arguments, **keywords) if point == "rollout" else result
+            if event == "ERROR":
+                raise RuntimeError("it fell over")
+            os.kill(os.getpid(), getattr(signal, event))
+        return original(*arguments, **keywords) if before else result
 
     setattr(owner, name, armed)
+
+
+def _place(point: str) -> tuple:
+    from writer_rl import checkpoint
+    from writer_rl.backend import Backend
+    from writer_rl.collector import GroupCollector
+
+    if point == "vllm":
+        from rollout.vllm_library import import_vllm
+
+        return import_vllm().LLM, "generate"
+    return {"rollout": (GroupCollector, "_on_position"), "epoch": (Backend, "step"), "save": (checkpoint, "_sync_tree")}[point]
 
 
 def _free_port() -> int:
