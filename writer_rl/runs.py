@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from memory_env.atomic import write_text
+from memory_env.text import json_utf8
 from writer_rl.config import SFTConfig, SharedConfig, config_keys, resolve, to_yaml
 
 FREE_KEYS = (
@@ -153,7 +154,7 @@ class RunDirectory:
     def write_trajectories(self, number: int, records: Iterable[Mapping[str, Any]]) -> None:
         """Every completion of a round (or step) with its rewards."""
         self.trajectories.mkdir(exist_ok=True)
-        self._trajectory_file(number).write_bytes(b"".join(_json_line(record) for record in records))
+        self._trajectory_file(number).write_bytes(b"".join(json_utf8(record) + b"\n" for record in records))
 
     def roll_back(self, rounds: int) -> None:
         """Forget what was written after the first `rounds` rounds (metrics lines carry their number as ``round``, from 1)."""
@@ -166,14 +167,6 @@ class RunDirectory:
 
     def _trajectory_file(self, number: int) -> Path:
         return self.trajectories / f"round-{number:06d}.jsonl"
-
-
-def _json_line(record: Mapping[str, Any]) -> bytes:
-    """UTF-8, escaped where a Writer wrote half of a surrogate pair (as \\ud83d in its JSON), which UTF-8 has not."""
-    try:
-        return json.dumps(record, ensure_ascii=False).encode() + b"\n"
-    except UnicodeEncodeError:
-        return json.dumps(record).encode() + b"\n"
 
 
 def deciding_settings(config: SharedConfig) -> dict[str, Any]:
