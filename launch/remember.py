@@ -18,6 +18,7 @@ from tqdm import tqdm
 from launch.cli import UsageError, parser, run
 from launch.prepare import add_reading
 from launch.preparing import read_options
+from memory_env.provenance import PROVENANCES, named_provenance
 
 
 def arguments(argv: list[str]):
@@ -34,6 +35,10 @@ def arguments(argv: list[str]):
     options.add_argument("--base-url", help="of the endpoint (OPENAI_BASE_URL); the key comes from OPENAI_API_KEY alone")
     options.add_argument("--config", help="a configuration of launch/evaluate.py that says how the Writer is run")
     options.add_argument("--prompt", help="the Writer's prompt file (the configuration's)")
+    options.add_argument(
+        "--provenance", choices=PROVENANCES, default="lexical",
+        help="how the messages behind a record are found: by shared words, or by embeddings where all-MiniLM-L6-v2 is installed",
+    )  # fmt: skip
     options.add_argument("--window", type=int, help="most messages the Writer reads at a time (the configuration's, else 25)")
     add_reading(options)
     return options.parse_args(argv)
@@ -61,7 +66,8 @@ def main(argv: list[str]) -> None:
         raise UsageError(f"--window {chosen.window}: must be at least 1")
     config = None if chosen.writer == "none" else writer_config(chosen)
     window = chosen.window or (config and config.data.window) or WINDOW
-    with Memory(chosen.memory, chosen.writer, config=config, base_url=chosen.base_url) as memory:
+    provenance = named_provenance(chosen.provenance)
+    with Memory(chosen.memory, chosen.writer, config=config, base_url=chosen.base_url, provenance=provenance) as memory:
         for source in chosen.source:
             with tqdm(unit="message", disable=None, desc=Path(source).name) as bar:
 

@@ -25,6 +25,7 @@ from memory_env.datafile import Fields, parse_json, read_text
 from memory_env.network import load_network
 from memory_env.observation import observe
 from memory_env.prompts import PromptTemplate
+from memory_env.provenance import PROVENANCES, named_provenance
 from memory_env.state import MemoryState
 from memory_env.step import step
 from memory_env.trajectory import load_trajectory
@@ -40,6 +41,11 @@ def main(argv: list[str]) -> None:
         "--window", type=int, metavar="N", help="positions are windows of N messages (default: one position per session)"
     )
     arguments.add_argument("--strict", action="store_true", help="one invalid action rejects the whole output")
+    arguments.add_argument(
+        "--provenance", choices=PROVENANCES, default="lexical",
+        help="how the messages behind a record (from_ids) are found: by shared words, or by embeddings where all-MiniLM-L6-v2 "
+        "is installed (default: lexical)",
+    )  # fmt: skip
     arguments.add_argument("--reference", metavar="FILE", help="a teacher file; adds its state after every position")
     arguments.add_argument("--prompts", action="store_true", help="add what the Writer sees at every position")
     arguments.add_argument(
@@ -60,6 +66,7 @@ def main(argv: list[str]) -> None:
     template = PromptTemplate.load(chosen.template) if chosen.prompts else None
     references = load_trajectory(chosen.reference, network, chosen.window).states if chosen.reference else None
 
+    provenance = named_provenance(chosen.provenance)
     state = MemoryState.empty()
     pre_state = state.to_dict()
     for segment, (completion, hit_length_limit) in zip(segments, completions, strict=True):
@@ -72,7 +79,7 @@ def main(argv: list[str]) -> None:
             observation = observe(state, segment)
             line |= {"observation": observation.to_dict(), "prompt": template.render(observation)}
         state, report = step(
-            state, segment, completion, hit_length_limit=hit_length_limit, strict=chosen.strict
+            state, segment, completion, hit_length_limit=hit_length_limit, strict=chosen.strict, provenance=provenance
         )
         post_state = state.to_dict()
         line |= {

@@ -9,11 +9,13 @@ from typing import Protocol
 
 import numpy as np
 
+from memory_env.datafile import DataError
 from memory_env.network import Segment
 from memory_env.text import squared_norm, word_counts, words
 
 MAX_SUPPORT = 3
 MIN_COSINE = 0.25
+PROVENANCES = ("lexical", "minilm")
 
 
 class Provenance(Protocol):
@@ -60,6 +62,19 @@ def _lexical_support(content: str, index: _SegmentIndex) -> tuple[int, ...]:
         if 16 * dot * dot >= norm * index.norms[message]
     ]
     return tuple([message for _, message in sorted(near)[:MAX_SUPPORT]])
+
+
+def named_provenance(name: str) -> Provenance:
+    """`lexical`: the cosine of word counts, the default because it is the same on every machine; `minilm`: embeddings of
+    all-MiniLM-L6-v2, as in the paper. Raises DataError where that is not installed.
+    """
+    if name not in PROVENANCES:
+        raise DataError(f"provenance {name!r} is not one of {', '.join(PROVENANCES)}")
+    if name == "lexical":
+        return lexical_provenance
+    from memory_env.query.dense import minilm
+
+    return EmbeddingProvenance(minilm().encode)
 
 
 class EmbeddingProvenance:

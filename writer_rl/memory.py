@@ -25,6 +25,7 @@ from memory_env.ingest.text_stream import well_formed
 from memory_env.ingest.times import TimeError, instant, parse_time
 from memory_env.intake import WINDOW, arrive
 from memory_env.network import Question, Segment
+from memory_env.provenance import Provenance
 from memory_env.records import GROUP, Record
 from memory_env.state import MemoryState
 from memory_env.step import step
@@ -99,6 +100,7 @@ class Memory:
     writer: "none" (messages only), an exported Writer's folder, "served:MODEL" (a trained Writer behind a server),
         "endpoint:MODEL" (any language model), or a SegmentWriter. Loaded when first used.
     config: how a Writer is run (an EvaluationConfig); answerer: who answers (the offline one); pipeline: the retrieval.
+    provenance: how the messages behind a record are found; None: by shared words (memory_env.provenance).
     """
 
     def __init__(
@@ -111,11 +113,12 @@ class Memory:
         base_url: str | None = None,
         answerer: Answerer | None = None,
         pipeline: QueryPipeline | None = None,
+        provenance: Provenance | None = None,
     ):
         self.store = MemoryStore(path, create)
         self._source, self._config, self._base_url = writer, config, base_url
         self._writer: SegmentWriter | None = None
-        self._answerer, self._pipeline = answerer, pipeline
+        self._answerer, self._pipeline, self._provenance = answerer, pipeline, provenance
         self._indexed: tuple[Any, Any] | None = None
 
     def __enter__(self) -> Memory:
@@ -202,7 +205,7 @@ class Memory:
                 return None
             completion, cut_short, name = NOOP_OUTPUT, False, "none"
             result.verbatim_only += 1
-        after, report = step(state, part.segment, completion, hit_length_limit=cut_short)
+        after, report = step(state, part.segment, completion, hit_length_limit=cut_short, provenance=self._provenance)
         records, edges = after.derived(sizes[1]), after.edges(sizes[2])
         written = Written(part, name, completion, report, after.verbatim(sizes[0]), records, edges)
         sizes[:] = [sizes[0] + len(part.sources), sizes[1] + len(records), sizes[2] + len(edges)]
@@ -227,6 +230,7 @@ class Memory:
         from memory_env.query.offline import OfflineAnswerer
         from memory_env.query.pipeline import QueryPipeline
 
+        question = well_formed(question)
         if not question.strip():
             raise DataError("the question is empty")
         if self._pipeline is None:

@@ -56,6 +56,25 @@ def test_one_line_per_position_with_the_documented_keys(files, capsys):
     assert second["report"]["hit_length_limit"] and not second["report"]["json_valid"]
 
 
+def test_the_messages_behind_a_record_are_found_as_asked(files, capsys, monkeypatch):
+    from memory_env.query import dense
+
+    arguments = files(completion(add("Alice likes tea")), completion(NOOP))
+    assert replay(capsys, [*arguments, "--provenance", "lexical"]) == replay(capsys, arguments)
+
+    class Embedder:
+        def encode(self, texts):  # what is like the first text is like no other
+            return [[float(text == "Alice likes tea"), 1.0 - (text == "Alice likes tea")] for text in texts]
+
+    monkeypatch.setattr(dense, "minilm", Embedder)
+    (first, _) = replay(capsys, [*arguments, "--provenance", "minilm"])
+    assert first["post_state"]["entries"][0]["from_ids"] == []
+    monkeypatch.undo()
+    monkeypatch.setattr(dense, "MINILM_PACKAGE", "no_such_package")
+    assert exit_code(main, [*arguments, "--provenance", "minilm"]) == 2
+    assert "not installed" in capsys.readouterr().err
+
+
 def test_an_update_prints_its_edge(files, capsys):
     (first, _) = replay(capsys, files(completion(*FIRST), completion(NOOP)))
     old = first["report"]["created_ids"][0]

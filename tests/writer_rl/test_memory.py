@@ -81,6 +81,17 @@ def test_any_text_that_is_said_or_written_is_kept(tmp_path, odd):
         assert memory.ask("What does Alice like?").text == f"Alice: Alice likes tea {kept}"
 
 
+def test_the_messages_behind_a_record_are_found_by_the_given_provenance(tmp_path):
+    def last(contents, segment):
+        return [(len(segment.messages) - 1,) for _ in contents]
+
+    with Memory(tmp_path / "m.db", Scripted(), provenance=last) as memory:
+        memory.remember(CHAT, window=2)
+        state = memory.state()
+    behind = [state.get(entry_id).content for record in state.derived() for entry_id in record.from_ids]
+    assert behind == [CHAT[1].content, CHAT[1].content, CHAT[3].content]
+
+
 def test_remember_ask_and_the_evidence(tmp_path):
     writer = Scripted()
     with Memory(tmp_path / "m.db", writer) as memory:
@@ -94,6 +105,12 @@ def test_remember_ask_and_the_evidence(tmp_path):
     assert any("I live in York now." in message for line in derived for message in line.behind)
     assert "Alice @ 2024-05-01T10:02:00" in str(derived[0]) or "from" in str(derived[0])
     assert writer.closed
+
+
+def test_a_question_of_bytes_that_are_no_text_is_answered(tmp_path):
+    with Memory(tmp_path / "m.db", Scripted()) as memory:
+        memory.remember(CHAT, window=2)
+        assert memory.ask("Where does Alice live, caf\udce9?").question == "Where does Alice live, caf\ufffd?"
 
 
 def test_as_of_answers_from_the_memory_as_it_was(tmp_path):
@@ -173,6 +190,7 @@ def test_chains_and_unknown_members(tmp_path):
 def test_times_of_as_of():
     assert moment("2024-05-01T10:00:00Z") == moment("2024-05-01T12:00:00+02:00")
     assert moment("2024-05-01T23:59:59") < moment("2024-05-01") < moment("2024-05-02T00:00:00")
+    assert moment("2024-05-01") < moment("9999-12-31") and moment("0001-01-01") < moment("0001-01-01T23:59:59.999999") + 1
     with pytest.raises(DataError, match="--as-of soon"):
         moment("soon")
 
