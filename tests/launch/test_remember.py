@@ -1,6 +1,7 @@
 """launch/remember.py and launch/ask.py, as an application's developer uses them."""
 
 import json
+import os
 import random
 import re
 import sqlite3
@@ -11,7 +12,7 @@ import time
 import pytest
 
 from memory_env.store import MemoryStore
-from tests.launch.scripts import ROOT, launch, refused
+from tests.launch.scripts import ROOT, launch, refused, spawn
 from tests.memory_env.query.chat_server import Script, error, ok, serving
 
 CHAT = """31/12/2024, 21:41 - Alice: I live in Leeds now.
@@ -149,6 +150,17 @@ def test_the_embedded_writer_makes_a_memory_of_the_tutorials_chat_without_a_netw
     owner = state.derived()[0].owner
     shown = launch("ask", "--memory", tmp_path / "m.db", "--show", owner, **offline)
     assert state.heads(owner)[0].content in shown.stdout
+
+
+def test_a_file_whose_name_is_no_unicode_is_read_and_named(tmp_path):
+    path = tmp_path / os.fsdecode(b"caf\xe9.csv")
+    try:
+        path.write_text("time,name,text\n2024-05-01,A,x\n")
+    except OSError:
+        pytest.skip("this file system takes Unicode names only")
+    ended = spawn("remember", "--memory", tmp_path / "m.db", path, PYTHONIOENCODING="ascii")
+    assert ended.returncode == 0, ended.stderr
+    assert "csv: 1 new messages" in ended.stdout and ended.stderr == ""
 
 
 def test_two_processes_at_once_hold_every_message_once(tmp_path):
