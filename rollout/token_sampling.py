@@ -10,6 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from rollout.engine import EngineError
+
 TOP_CANDIDATES = 128
 """A nucleus rarely holds more tokens; rows whose nucleus does are sorted in full."""
 
@@ -33,13 +35,21 @@ def sample_tokens(logits: torch.Tensor, temperature: torch.Tensor, top_p: torch.
     Returns:
         token ids [B]: the first token, in order of falling probability, at which the cumulative mass exceeds
         ``uniform`` times the mass of the nucleus.
+
+    Raises EngineError for logits that are not finite.
     """
     probabilities = torch.softmax(logits / temperature[:, None], dim=-1)
     k = min(TOP_CANDIDATES, logits.shape[-1])
     top, ids = probabilities.topk(k, dim=-1)
     tokens, covered = _draw(top, ids, top_p, uniform)
-    if k < logits.shape[-1] and not bool(covered.all()):
+    if not bool(covered.all()):
         rows = (~covered).nonzero().flatten()
+        if bool(probabilities[rows].isnan().any()):
+            raise EngineError(
+                "the policy's logits are not finite: its weights have diverged; go on from an older checkpoint, trainer.lr lower"
+            )
+        if k == logits.shape[-1]:
+            return tokens
         top, ids = probabilities[rows].sort(dim=-1, descending=True, stable=True)
         tokens[rows] = _draw(top, ids, top_p[rows], uniform[rows])[0]
     return tokens
@@ -49,7 +59,7 @@ def _draw(top: torch.Tensor, ids: torch.Tensor, top_p: torch.Tensor, uniform: to
     """Tokens [B], and whether the sorted candidates ``top`` [B, K] hold the whole nucleus of their row [B]."""
     cumulative = top.double().cumsum(-1)
     before = cumulative - top
-    size = (before < top_p[:, None].double()).sum(-1, keepdim=True)
+    size = (before < top_p[:, None].double()).sum(-1, keepdim=True).clamp(min=1)
     mass = cumulative.gather(-1, size - 1)
     index = torch.searchsorted(cumulative, uniform[:, None] * mass, right=True).minimum(size - 1)
     covered = cumulative[:, -1] >= top_p.double()

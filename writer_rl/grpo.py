@@ -15,8 +15,6 @@ from typing import Any
 import torch
 
 from memory_env import DataError, MemoryState
-from rewards import RewardWeights
-from rewards.terms import weighted_terms
 from rollout.sync import Probe
 from writer_rl import metrics as measure
 from writer_rl.backend import Backend
@@ -34,18 +32,15 @@ from writer_rl.optimizers import optimizer_factory
 from writer_rl.plots import draw_reward_curves
 from writer_rl.policy import Policy, load_policy, load_reference, load_tokenizer, model_source
 from writer_rl.questions import Questions
+from writer_rl.round_plan import reward_settings
 from writer_rl.run_state import RunState
 from writer_rl.runs import RunDirectory, deciding_settings
 from writer_rl.samples import balanced_shares
 from writer_rl.schedule import NetworkOrder, lr_factor
-from writer_rl.stop import StopRequested, StopSignals
+from writer_rl.stop import StopRequested, StopSignals, TrainingStalled
 from writer_rl.tracking import Tracker, console_line
 from writer_rl.update import Reference, UpdateReport, update_policy
 from writer_rl.validation import Validation
-
-
-class TrainingStalled(RuntimeError):
-    """Too many rounds in a row without an optimizer step."""
 
 
 def train(config: GRPOConfig) -> int:
@@ -71,8 +66,7 @@ class GRPORun:
 
     def __init__(self, config: GRPOConfig, world: World, stop: StopSignals) -> None:
         self.config, self.world, self.stop = config, world, stop
-        weights = _reward_weights(config)
-        terms = weighted_terms(config.reward.terms, config.reward.modules)
+        weights, terms = reward_settings(config.reward)
         self.data = {t.network.network_id: t for t in load_training(config.data)}
         self.order = NetworkOrder(tuple(self.data), config.rollout.networks_per_round, config.seed)
         self.directory = RunDirectory.open(config)
@@ -111,6 +105,9 @@ class GRPORun:
 
     def _build(self) -> None:
         config, world, trainer = self.config, self.world, self.config.trainer
+        # First, because an endpoint without a model or key shows here, before gigabytes are read.
+        cache = "responses.sqlite" if world.is_main else f"responses-{world.rank:05d}.sqlite"
+        self.questions = Questions(config.reward.qa, self.directory.path / cache) if config.reward.qa.enabled else None
         if config.model.lora.dropout:
             raise ConfigError("model.lora.dropout: GRPO compares log-probabilities of the same tokens; set it for sft only")
         policy = add_adapter(load_policy(config.model, config.seed, trainer.logprob_chunk), config.model, config.seed)
@@ -127,8 +124,6 @@ class GRPORun:
         engine = build_engine(config, self.backend, self.tokenizer, model_source(config.model.path), spare)
         journal = self.directory.path / f".rollout-{world.rank:05d}.jsonl"
         self.engine = JournaledEngine(engine, journal, identity=json.dumps(deciding_settings(config)))
-        cache = "responses.sqlite" if world.is_main else f"responses-{world.rank:05d}.sqlite"
-        self.questions = Questions(config.reward.qa, self.directory.path / cache) if config.reward.qa.enabled else None
         self.probe = Probe.of([self._first_prompt()])
         self.validation = self._validation()
 
@@ -315,10 +310,3 @@ class GRPORun:
             self.tracker.say(f"round {state.round}: {patience} evaluations without a better one: ended early")
             return True
         return False
-
-
-def _reward_weights(config: GRPOConfig) -> RewardWeights:
-    try:
-        return RewardWeights(**config.reward.weights)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"reward.weights: {str(error).removeprefix('RewardWeights.__init__() ')}") from None

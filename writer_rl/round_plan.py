@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from writer_rl.config import GRPOConfig
+from memory_env import PromptTemplate
+from rewards import RewardWeights
+from rewards.terms import WeightedTerm, weighted_terms
+from writer_rl.config import ConfigError, GRPOConfig, RewardSection, resolve
 from writer_rl.data import load_training
 from writer_rl.schedule import NetworkOrder
 
@@ -36,7 +39,10 @@ class RoundPlan:
 
 
 def round_plan(config: GRPOConfig) -> RoundPlan:
-    """The plan; raises what a run would raise about its data (DataError, ValueError)."""
+    """The plan; raises what a run would raise about its data, its prompt file and its rewards (DataError, ValueError)."""
+    reward_settings(config.reward)
+    if config.data.prompt:
+        PromptTemplate.load(resolve(config.data.prompt))
     data = load_training(config.data)
     lengths = {taught.network.network_id: taught.length for taught in data}
     order = NetworkOrder(tuple(lengths), config.rollout.networks_per_round, config.seed)
@@ -51,3 +57,12 @@ def round_plan(config: GRPOConfig) -> RoundPlan:
         max_new_tokens=config.rollout.max_new_tokens,
         optimizer_steps=len(rounds) * config.trainer.epochs,
     )
+
+
+def reward_settings(settings: RewardSection) -> tuple[RewardWeights, tuple[WeightedTerm, ...]]:
+    """The paper's weights as changed, and the terms beside them; ConfigError or TermError for a name that does not exist."""
+    try:
+        weights = RewardWeights(**settings.weights)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"reward.weights: {str(error).removeprefix('RewardWeights.__init__() ')}") from None
+    return weights, weighted_terms(settings.terms, settings.modules)

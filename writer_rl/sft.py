@@ -35,7 +35,7 @@ from writer_rl.optimizers import optimizer_factory
 from writer_rl.policy import load_policy, load_tokenizer
 from writer_rl.runs import RunDirectory
 from writer_rl.schedule import lr_factor
-from writer_rl.stop import StopRequested, StopSignals
+from writer_rl.stop import StopRequested, StopSignals, TrainingStalled
 from writer_rl.tracking import Tracker
 from writer_rl.validation import Validation
 
@@ -116,10 +116,11 @@ class SFTRun:
         self.directory = RunDirectory.open(config)
         checkpoint = world.from_main(lambda: self.directory.claim(config))
         self._build()
-        self.step, self.skipped, self.best, progress, wandb_id = 0, 0, None, None, None
+        self.step, self.skipped, self.consecutive, self.best, progress, wandb_id = 0, 0, 0, None, None, None
         if checkpoint is not None:
             saved = self.checkpoints.restore(checkpoint, self.backend)
             self.step, self.skipped, self.best = saved["round"], saved["skipped"], saved["best"]
+            self.consecutive = saved.get("consecutive", 0)
             progress, wandb_id = Progress.from_dict(saved["progress"]), saved["wandb_id"]
         self.curriculum = Curriculum(self.stages, progress)
         self.planned = self.step + self.curriculum.remaining()
@@ -164,6 +165,8 @@ class SFTRun:
         networks = load_sources(self.config.data.validation)[: settings.max_networks]
         if not networks:
             raise DataError("data.validation: no networks, and evaluation.every asks for them; set it to 0 or name some")
+        if settings.metric not in Validation.keys:
+            raise ConfigError(f"evaluation.metric: {settings.metric!r} is not measured; there are {', '.join(Validation.keys)}")
         from rollout.hf_engine import HFEngine
 
         if self.backend.stage == 3:
@@ -214,6 +217,7 @@ class SFTRun:
         figures = sft_step(self.backend, stream.next(), trainer.micro_batch_tokens, factor)
         self.step += 1
         self.skipped += not figures.taken
+        self.consecutive = 0 if figures.taken else self.consecutive + 1
         self.window.append(figures)
         number = self.curriculum.progress.stage
         self.curriculum.progress.place = stream.place
@@ -226,6 +230,11 @@ class SFTRun:
             self._record(stage, number, evaluated, trainer.lr * factor)
         if is_best or self.step % trainer.checkpoint_every == 0:
             self._save(is_best)
+        if self.consecutive >= trainer.max_consecutive_skips:
+            raise TrainingStalled(
+                f"step {self.step}: {self.consecutive} steps in a row had a loss or gradient that is not finite; "
+                "lower trainer.lr or trainer.max_grad_norm, or begin again from sound weights"
+            )
 
     def _evaluate(self, at_end: bool) -> tuple[dict[str, float | None], bool]:
         """The figures of the evaluation if one is due (None each otherwise), and whether it is the best so far."""
@@ -236,8 +245,6 @@ class SFTRun:
             return dict.fromkeys(self.validation.keys), False
         self.tracker.phase("evaluation")
         found = self.validation(self.engine)
-        if settings.metric not in found:
-            raise ConfigError(f"evaluation.metric: {settings.metric!r} is not measured; there are {', '.join(found)}")
         value = found[settings.metric]
         is_best = value is not None and (self.best is None or value > self.best)
         self.best = value if is_best else self.best
@@ -263,6 +270,7 @@ class SFTRun:
                 "policy/lr": lr,
                 "policy/grad_norm": steps[-1].grad_norm,
                 "skips/nonfinite": self.skipped,
+                "skips/consecutive": self.consecutive,
                 **evaluated,
                 "time/steps": seconds,
                 "perf/update_tokens_per_s": tokens / seconds,
@@ -280,6 +288,7 @@ class SFTRun:
         state = {
             "round": self.step,
             "skipped": self.skipped,
+            "consecutive": self.consecutive,
             "best": self.best,
             "progress": self.curriculum.progress.to_dict(),
             "wandb_id": self.wandb_id,

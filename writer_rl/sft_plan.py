@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from writer_rl.config import SFTConfig
+from memory_env import PromptTemplate
+from writer_rl.config import SFTConfig, resolve
 from writer_rl.data import load_training
 from writer_rl.sft import planned_stages
 
 
 def sft_plan(config: SFTConfig) -> list[str]:
-    """One line per stage; raises what a run would raise about its data and its curriculum."""
+    """One line per stage; raises what a run would raise about its prompt file, its data and its curriculum."""
+    if config.data.prompt:
+        PromptTemplate.load(resolve(config.data.prompt))
     stages = config.trainer.curriculum
     needs_networks = not stages or any(stage.task == "memory" and stage.level is None for stage in stages)
     samples = sum(known.length for known in load_training(config.data)) if needs_networks else 0

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a request that training honours at its next safe point: save, then exit with 130 or 143."""
+"""Why training ends early: SIGINT and SIGTERM, honoured at the next safe point (save, exit with 130 or 143), or no step taken."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from writer_rl.distributed import World
+
+
+class TrainingStalled(RuntimeError):
+    """Too many rounds or steps in a row in which the optimizer did nothing."""
 
 
 class StopRequested(Exception):

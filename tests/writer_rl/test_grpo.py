@@ -192,12 +192,31 @@ def test_dry_run_shows_configuration_and_plan_without_torch(folder):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--reward.weights", "{nope: 2}"], ["reward.weights", "nope"]),
+        (["--reward.terms", "{nope: 2}"], ["reward.terms", "nope"]),
+        (["--reward.modules", "[no.such.module]"], ["reward.modules", "no.such.module"]),
+        (["--data.prompt", "/nowhere.jinja"], ["/nowhere.jinja"]),
+        (["--data.trajectories", "[]"], ["chat_0", "data.trajectories"]),
+        (["--rollout.networks_per_round", "3"], ["networks_per_round"]),
+    ],
+)
+def test_a_dry_run_finds_what_a_run_would_refuse(folder, arguments, words):
+    code = train(folder / "config.yaml", "--dry-run", *arguments, output=folder / "dry-bad.log")
+    printed = (folder / "dry-bad.0").read_text()
+    assert code == [2] and len(printed.splitlines()) == 1 and all(word in printed for word in words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
         (["--trainer.lrr", "1"], ["trainer.lrr", "trainer.lr"]),
         (["--config", "nowhere.yaml"], ["nowhere.yaml"]),
         (["--data.train", "/nowhere"], ["/nowhere"]),
         (["--rollout.networks_per_round", "3"], ["networks_per_round"]),
         (["--rollout.max_new_tokens", "512"], ["rollout.max_new_tokens", "512"]),
         (["--reward.weights", "{mem: 1, nope: 2}"], ["reward.weights", "nope"]),
+        # Said before the model is read.
+        (["--reward.qa.backend", "openai", "--model.path", "/nowhere"], ["reward.qa.model"]),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(folder, arguments, words):

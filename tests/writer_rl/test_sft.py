@@ -219,6 +219,8 @@ def test_evaluation_marks_the_best_checkpoint(folder):
         (["--trainer.optimizer", "muon", "--trainer.zero_stage", "3"], "muon needs whole matrices"),
         (["--rollout.max_new_tokens", "2"], "the teacher's output has"),
         (["--data.train", "nowhere"], "nowhere"),
+        (["--dry-run", "--data.prompt", "nowhere.jinja"], "nowhere.jinja"),
+        (["--evaluation.every=9", "--evaluation.metric=phi", "--data.validation=corpus:validation"], "'phi' is not measured"),
         (["--trainer.curriculum", "[{name: b, level: 2, teacher: biased, max_steps: 1, bias: {gossip: 0.5}}]"], "gossip"),
     ],
 )
@@ -227,6 +229,17 @@ def test_bad_input_is_one_line_and_exit_code_2(folder, changes, complaint):
     assert train(folder / "config.yaml", "--output_dir", str(folder / "bad"), *changes, script="sft", output=log) == [2]
     lines = [line for line in log.with_suffix(".0").read_text().splitlines() if line.strip()]
     assert complaint in lines[-1] and not any("Traceback" in line for line in lines)
+
+
+def test_steps_that_are_never_taken_end_the_run_with_the_reason(folder):
+    """The first step's rate blows the weights up; a run that skipped every step after it would look like a success."""
+    run, log = folder / "stalled", folder / "stalled.log"
+    changes = ["--trainer.lr", "1e30", "--trainer.matrix_lr", "1e30", "--trainer.max_consecutive_skips", "3"]
+    assert train(folder / "config.yaml", "--output_dir", str(run), *changes, script="sft", output=log) == [1]
+    last = log.with_suffix(".0").read_text().splitlines()[-1]
+    assert "3 steps in a row" in last and "trainer.lr" in last
+    assert not (run / "final").exists()
+    assert [(r["skips/nonfinite"], r["skips/consecutive"]) for r in records(run)] == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
 
 def test_dry_run_shows_the_plan_and_writes_nothing(folder):

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ValidationError
 from writer_rl.config.kinds import KINDS, SharedConfig
 from writer_rl.config.section import ROOT, SECRET
 
-
 NOT_YAML = (yaml.YAMLError, ValueError, RecursionError)
 """What the YAML parser raises; ValueError for bytes that are no text and for tags such as `!!int word`."""
 
