@@ -3,7 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_env.provenance import EmbeddingProvenance, lexical_provenance
+from memory_env.datafile import DataError
+from memory_env.provenance import EmbeddingProvenance, lexical_provenance, named_provenance
+from memory_env.query import dense
 from memory_env.state import MemoryState
 from memory_env.step import step
 from memory_env.text import lexical_cosine
@@ -61,6 +63,15 @@ def test_an_embedder_is_used_where_it_is_given_and_sees_a_segment_once():
         assert support == [["green tea", "black tea"], ["a dog"]]
     assert embed.asked.count(["green tea", "a dog", "black tea"]) == 1
     assert len(embed.asked) == 9
+
+
+def test_a_provenance_is_chosen_by_name(monkeypatch):
+    assert named_provenance("lexical") is lexical_provenance
+    with pytest.raises(DataError, match="lexical, minilm"):
+        named_provenance("bert")
+    monkeypatch.setattr(dense, "MINILM_PACKAGE", "no_such_package")
+    with pytest.raises(DataError, match="not installed"):
+        named_provenance("minilm")
 
 
 def test_ties_go_to_the_earliest_message_however_many_there_are():
