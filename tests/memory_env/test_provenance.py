@@ -74,6 +74,13 @@ def test_a_provenance_is_chosen_by_name(monkeypatch):
         named_provenance("minilm")
 
 
+@pytest.mark.skipif(not dense.minilm_installed(), reason="all-MiniLM-L6-v2 is not installed (extra embed)")
+def test_embeddings_find_a_message_that_shares_no_word():
+    current = segment(0, "my physician cured me", "the ferry leaves at noon")
+    assert named_provenance("minilm")(["visits a doctor"], current) == [(0,)]
+    assert lexical_provenance(["visits a doctor"], current) == [()]
+
+
 def test_ties_go_to_the_earliest_message_however_many_there_are():
     current = segment(0, *["dog", "cat", "tea"] * 40)
     assert EmbeddingProvenance(Embedder())(["tea"], current) == lexical_provenance(["tea"], current) == [(2, 5, 8)]
