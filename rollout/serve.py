@@ -52,10 +52,10 @@ def main(arguments: Sequence[str], parser: argparse.ArgumentParser | None = None
 
 
 def _tokenizer(model: str) -> Any:
-    from transformers import AutoTokenizer
+    from rollout.tokenizer_file import load_as_written
 
     try:
-        return AutoTokenizer.from_pretrained(model)
+        return load_as_written(model)
     except (OSError, ValueError) as error:
         raise RolloutInputError(f"--model {model} holds no tokenizer ({type(error).__name__}); name a model folder") from None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from rollout.tokenizer_file import load_as_written
 from writer_rl.batching import Batch
 from writer_rl.config import ModelSection, resolve
 from writer_rl.logprobs import CompletionHead
@@ -66,12 +67,10 @@ def load_reference(settings: ModelSection, seed: int = 0, logprob_chunk: int = 1
 
 def load_tokenizer(settings: ModelSection, vocabulary: int | None = None) -> PreTrainedTokenizerBase:
     """The Writer's tokenizer; PolicyError without a chat template, or with ids beyond the model's `vocabulary`."""
-    from transformers import AutoTokenizer
-
     source = model_source(settings.tokenizer or settings.path)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source)
-    except (OSError, ValueError) as error:
+        tokenizer = load_as_written(source)
+    except Exception as error:  # a damaged tokenizer.json raises nothing more precise
         raise PolicyError(f"tokenizer {source}: could not be loaded: {_first_line(error)}") from None
     if not tokenizer.chat_template:
         raise PolicyError(f"tokenizer {source}: has no chat template; use an instruction-tuned model's, or set model.tokenizer")
@@ -172,5 +171,7 @@ def _check_head(policy: Policy, source: str) -> None:
     ids = torch.arange(4)[None] % policy.head.weight.shape[0]
     states = _body(policy.model)(input_ids=ids, use_cache=False).last_hidden_state
     expected = policy.model(input_ids=ids, use_cache=False).logits
+    if not expected.isfinite().all():
+        raise PolicyError(f"model {source}: gives logits that are not finite: its weights are damaged, take another checkpoint")
     if not torch.allclose(states @ policy.head.weight.t(), expected, rtol=1e-2, atol=1e-2):
         raise PolicyError(f"model {source}: changes its logits after the output layer (scale or cap), which is not supported")

@@ -171,6 +171,14 @@ def test_a_directory_without_a_tokenizer(tmp_path):
         load_tokenizer(ModelSection(path=str(tmp_path)))
 
 
+def test_a_damaged_tokenizer(writer, tmp_path):
+    shutil.copytree(writer, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "tokenizer.json").write_text('{"version": "1.0", "model"')
+    with pytest.raises(PolicyError, match="tokenizer .*could not be loaded") as caught:
+        load_tokenizer(ModelSection(path=str(tmp_path)))
+    assert "\n" not in str(caught.value)
+
+
 def test_a_model_that_changes_its_logits_after_the_head_is_refused(tmp_path):
     from transformers import CohereConfig, CohereForCausalLM
 
@@ -186,4 +194,13 @@ def test_a_model_that_changes_its_logits_after_the_head_is_refused(tmp_path):
     )
     CohereForCausalLM(config).save_pretrained(tmp_path)
     with pytest.raises(PolicyError, match="logits"):
+        load_policy(ModelSection(path=str(tmp_path)))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_damaged(tmp_path, value):
+    model = make_model()
+    model.get_parameter("model.layers.0.mlp.up_proj.weight").data[0, 0] = value
+    model.save_pretrained(tmp_path)
+    with pytest.raises(PolicyError, match="not finite"):
         load_policy(ModelSection(path=str(tmp_path)))

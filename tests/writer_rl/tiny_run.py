@@ -63,9 +63,15 @@ def make_model(vocabulary: int = len(SPECIAL) + len(WORDS), seed: int = 0, tied:
 
 
 def save_writer(folder: Path, **options: Any) -> Path:
-    """A model directory: weights, configuration, tokenizer with a chat template."""
+    """A model directory: weights, configuration, tokenizer with a chat template.
+
+    The tokenizer is saved as transformers reads it beside a qwen2 configuration, so that its file and transformers agree.
+    """
+    from transformers import AutoTokenizer
+
     make_model(**options).save_pretrained(folder)
     make_tokenizer().save_pretrained(folder)
+    AutoTokenizer.from_pretrained(folder).save_pretrained(folder)
     return folder
 
 
