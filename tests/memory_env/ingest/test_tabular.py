@@ -116,6 +116,7 @@ def test_times_that_name_utc_in_words(tmp_path):
 
 
 def test_a_message_without_a_text_is_counted_in_jsonl_as_in_csv(tmp_path):
-    path = written(tmp_path, '{"user":"A","text":null,"ts":1714557600}\n{"user":"B","text":"y \\ud83d","ts":1714557601}\n', "c.jsonl")
+    lines = '{"user":"A","text":null,"ts":1714557600}\n{"user":"B","text":"y \\ud83d","ts":1714557601}\n'
+    path = written(tmp_path, lines, "c.jsonl")
     (chat,) = tabular.read(path, ReadOptions())
     assert [m.content for m in chat.messages] == ["y \ufffd"] and chat.tally["empty messages"] == 1

@@ -104,7 +104,7 @@ def test_the_group_is_no_member_in_a_language_whose_phrases_are_not_known():
 @pytest.mark.parametrize(
     ("head", "media", "deleted", "edited"),
     [
-        ("31.12.24, 21:41 - ", "<Medien ausgeschlossen>", "Du hast diese Nachricht gelöscht.", "<Diese Nachricht wurde bearbeitet.>"),
+        ("31.12.24, 21:41 - ", "<Medien ausgeschlossen>", "Diese Nachricht wurde gelöscht", "<Diese Nachricht wurde bearbeitet>"),
         ("31/12/24, 9:41\u202fp.\u00a0m. - ", "<Multimedia omitido>", "Eliminaste este mensaje", "<Se editó este mensaje.>"),
         ("31/12/2024 à 21:41 - ", "<Médias omis>", "Ce message a été supprimé", "<Ce message a été modifié>"),
         ("31/12/2024 21:41 - ", "<Mídia oculta>", "Mensagem apagada", "<Mensagem editada>"),
