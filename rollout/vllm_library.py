@@ -64,12 +64,21 @@ def forget_frames(error: BaseException) -> None:
 
 
 def forget_model(llm: Any) -> None:
-    """Let the model of an engine in this process be freed once the engine is: after a reload, vLLM's records of its layers
-    refer to the layers that are their weak keys, and so keep them for ever (0.32, 0.33)."""
+    """Let the model of an engine in this process be freed once the engine is, and leave what other engines share with it whole.
+
+    After a reload, vLLM's records of its layers refer to the layers that are their weak keys, and so keep them for ever (0.32,
+    0.33). A reload that broke off has left the buffers of rotary embeddings empty, which all engines of a process share.
+    """
     from vllm.model_executor.model_loader.reload.layerwise import LAYERWISE_INFO
 
     for layer in llm.collective_rpc("get_model")[0].modules():
-        LAYERWISE_INFO.pop(layer, None)
+        record = LAYERWISE_INFO.pop(layer, None)
+        if record is None or record.kernel_tensors is None:
+            continue
+        parameters, buffers = record.kernel_tensors
+        if not parameters:
+            for name, buffer in buffers.items():
+                layer.register_buffer(name, buffer, persistent=name not in record.kernel_non_persistent_buffers)
 
 
 class SharedProcessGroup:

@@ -346,13 +346,18 @@ def test_a_broken_engine_that_can_not_shut_down_in_order_is_dead_like_any_other(
     assert sync(engine, trainer).max_difference <= 1e-4
 
 
-def test_a_transfer_that_breaks_off_is_never_served(engine, trainer):
+def test_a_transfer_that_breaks_off_is_never_served(engine, trainer, tied_engine):
+    """And it leaves the process's other engine alone, with which vLLM shares rotary embeddings."""
+
     def interrupted():
         yield from list(named_weights(trainer))[:5]
         raise OSError("link down")
 
+    batch = requests(3)
+    others = tied_engine.generate(batch)
     with pytest.raises(EngineDied, match="link down"):
         engine.update_weights(interrupted(), 7)
+    assert tied_engine.generate(batch) == others
     engine.restart()
     with pytest.raises(EngineStateError):
         engine.generate(requests(1))
