@@ -115,12 +115,13 @@ def main() -> None:
     options = parser.parse_args()
 
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
     from rollout.hf_engine import HFEngine
+    from rollout.tokenizer_file import load_as_written
     from rollout.vllm_engine import CPU_BLOCK_SIZE, VLLMEngine
 
-    tokenizer = AutoTokenizer.from_pretrained(options.model)
+    tokenizer = load_as_written(options.model)
     model = AutoModelForCausalLM.from_pretrained(options.model, dtype=torch.float32).eval()
     context = min(model.config.max_position_embeddings, 4096)
     vllm = VLLMEngine(options.model, tokenizer, max_model_len=context)
