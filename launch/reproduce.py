@@ -14,11 +14,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launch.cli import ROOT, Terminated, UsageError, parser, run
 from memory_env.atomic import write_text
+
+FORMAT = {"accuracy": ".2f", "reward": ".3f", "question score": ".3f"}
 
 
 class StageFailed(RuntimeError):
@@ -93,20 +96,30 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
 
 
-def seed_lines(evaluation: dict, seeds: list[int]) -> list[str]:
-    """One line per seed: what RL changed, and whether it is better."""
+def seed_lines(evaluation: dict, memory: dict, seeds: list[int]) -> list[str]:
+    """One line per seed: accuracy, mean reward and question score from SFT to RL, and whether all three are better."""
     rows = {row["writer"]: row for row in evaluation["rows"]}
-    total, lines = evaluation["total"], []
+    lines = []
     for place, seed in enumerate(seeds):
-        sft = rows["SFT"]["correct"]
-        before = sft[place] if len(sft) > place else sft[0]
-        after = rows["RL"]["correct"][place]
-        change = 100 * (after - before) / total
-        verdict = "better" if change > 0 else "NOT better"
-        lines.append(
-            f"seed {seed}: {100 * before / total:.2f} % -> {100 * after / total:.2f} % ({change:+.2f} points): {verdict}"
-        )
+        before, after = (_figures(rows[name], memory.get(name), evaluation["total"], place) for name in ("SFT", "RL"))
+        worse = [name for name in before if after[name] <= before[name]]
+        changes = ", ".join(f"{name} {before[name]:{FORMAT[name]}} -> {after[name]:{FORMAT[name]}}" for name in before)
+        points = after["accuracy"] - before["accuracy"]
+        verdict = f"NOT better in {', '.join(worse)}" if worse else "better"
+        lines.append(f"seed {seed}: {changes} ({points:+.2f} points): {verdict}")
     return lines
+
+
+def _figures(row: dict, memory: dict | None, total: int, place: int) -> dict[str, float]:
+    """What a Writer's seed reached; one checkpoint may stand for all seeds."""
+
+    def of(seeds: list) -> Any:
+        return seeds[place] if len(seeds) > place else seeds[0]
+
+    figures = {"accuracy": 100 * of(row["correct"]) / total}
+    if memory:
+        figures |= {"reward": of(memory["seeds"])["total"], "question score": of(memory["seeds"])["question_score"]}
+    return figures
 
 
 def main(argv: list[str]) -> None:
@@ -153,9 +166,10 @@ def finish(output: Path, seeds: list[int], times: dict[str, float]) -> None:
     evaluation = json.loads(path.read_text())
     memory = output / "evaluation" / "memory.json"
     print(f"\n{report.writer_table(evaluation)}\n\n{report.category_table(evaluation)}\n")
-    if memory.is_file():
-        print(f"{report.memory_table(json.loads(memory.read_text()))}\n")
-    print("\n".join(seed_lines(evaluation, seeds)))
+    metrics = json.loads(memory.read_text()) if memory.is_file() else {}
+    if metrics:
+        print(f"{report.memory_table(metrics)}\n")
+    print("\n".join(seed_lines(evaluation, metrics, seeds)))
     for seed in seeds:
         grpo = output / f"seed{seed}" / "grpo"
         curves = [file for file in (grpo / "reward_curves.png", grpo / "metrics.jsonl") if file.is_file()]

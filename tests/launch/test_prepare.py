@@ -8,7 +8,9 @@ from tests.launch.scripts import launch, refused
 from tests.memory_env.ingest.test_benchmarks import paper_sizes, socialmem_tables
 from tests.memory_env.query.chat_server import Script, error, ok, serving
 
-WHATSAPP = "31/12/2024, 21:41 - Ann: I live in Leeds\n31/12/2024, 21:42 - Bo: <Media omitted>\n01/01/2025, 10:00 - Ann: I moved to York\n"
+WHATSAPP = (
+    "31/12/2024, 21:41 - Ann: I live in Leeds\n31/12/2024, 21:42 - Bo: <Media omitted>\n01/01/2025, 10:00 - Ann: I moved to York\n"
+)
 
 
 def test_a_chat_export_becomes_native_networks_with_an_inventory(tmp_path):

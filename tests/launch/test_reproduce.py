@@ -78,12 +78,18 @@ def test_a_stop_waits_until_the_stage_has_saved(tmp_path, number, code):
 
 def test_a_seed_that_does_not_improve_is_shown_as_such():
     rows = [{"writer": "SFT", "correct": [100]}, {"writer": "RL", "correct": [120, 100, 90]}]
-    lines = seed_lines({"total": 200, "rows": rows}, [0, 1, 2])
-    assert lines == [
-        "seed 0: 50.00 % -> 60.00 % (+10.00 points): better",
-        "seed 1: 50.00 % -> 50.00 % (+0.00 points): NOT better",
-        "seed 2: 50.00 % -> 45.00 % (-5.00 points): NOT better",
+    memory = {
+        "SFT": {"seeds": [{"total": 0.4, "question_score": 0.5}]},
+        "RL": {"seeds": [{"total": t, "question_score": q} for t, q in ((0.5, 0.6), (0.5, 0.6), (0.3, 0.5))]},
+    }
+    assert seed_lines({"total": 200, "rows": rows}, memory, [0, 1, 2]) == [
+        "seed 0: accuracy 50.00 -> 60.00, reward 0.400 -> 0.500, question score 0.500 -> 0.600 (+10.00 points): better",
+        "seed 1: accuracy 50.00 -> 50.00, reward 0.400 -> 0.500, question score 0.500 -> 0.600 (+0.00 points): "
+        "NOT better in accuracy",
+        "seed 2: accuracy 50.00 -> 45.00, reward 0.400 -> 0.300, question score 0.500 -> 0.500 (-5.00 points): "
+        "NOT better in accuracy, reward, question score",
     ]
+    assert seed_lines({"total": 200, "rows": rows}, {}, [0]) == ["seed 0: accuracy 50.00 -> 60.00 (+10.00 points): better"]
 
 
 def test_wrong_arguments_end_with_2(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import stdev
 from typing import Any
 
 from memory_env import DataError
@@ -110,12 +111,17 @@ def variant_table(document: Mapping[str, Any], first: str, full: str | None = No
     return table(header, lines)
 
 
-def memory_table(metrics: Mapping[str, Mapping[str, float]]) -> str:
-    """Memory metrics per Writer (means over its seeds)."""
+def memory_table(metrics: Mapping[str, Mapping[str, Any]]) -> str:
+    """Memory metrics per Writer: the mean over its seeds, with the sample standard deviation where there are several."""
     names = ["total", "valid", "mem", "phi", "chain", "question_score", "update_accuracy", "attribution_accuracy", "records"]
-    lines = [
-        [writer, *(f"{values[name]:.3f}" if name in values else "-" for name in names)] for writer, values in metrics.items()
-    ]
+
+    def cell(values: Mapping[str, Any], name: str) -> str:
+        if name not in values:
+            return "-"
+        seeds = [seed[name] for seed in values["seeds"]]
+        return spread(values[name], stdev(seeds) if len(seeds) > 1 else None, digits=1 if name == "records" else 3)
+
+    lines = [[writer, *(cell(values, name) for name in names)] for writer, values in metrics.items()]
     return table(["Memory", *(name.replace("_", " ") for name in names)], lines)
 
 
@@ -126,8 +132,8 @@ def token_table(usage: Mapping[str, Mapping[str, float]]) -> str:
     return table(header, [[name, *(f"{row[each]:,.0f}" for each in names)] for name, row in usage.items()])
 
 
-def spread(mean: float, deviation: float | None) -> str:
-    return f"{mean:.2f}" if deviation is None else f"{mean:.2f} ± {deviation:.2f}"
+def spread(mean: float, deviation: float | None, digits: int = 2) -> str:
+    return f"{mean:.{digits}f}" if deviation is None else f"{mean:.{digits}f} ± {deviation:.{digits}f}"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

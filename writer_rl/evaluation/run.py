@@ -189,8 +189,8 @@ class _Run:
         first = {"ablations": "Ablation", "grid": "Budgets", "full_evidence": "Evidence", "baselines": "Baseline"}[name]
         return document, report.variant_table(document, first, "full, no ASK" if name == "ablations" else None)
 
-    def memory_metrics(self, memories: Mapping[str, list[list[Memory]]]) -> dict[str, dict[str, float]]:
-        """Means over seeds per Writer; nothing where a network has no teacher."""
+    def memory_metrics(self, memories: Mapping[str, list[list[Memory]]]) -> dict[str, dict[str, Any]]:
+        """Means over seeds per Writer, and under `seeds` what each had; nothing where a network has no teacher."""
         try:
             teachers = {known.network.network_id: known.teacher for known in taught(self._networks, self._config.data)}
         except DataError:
@@ -200,7 +200,7 @@ class _Run:
         for name, seeds in memories.items():
             measured = [memory_metrics(written, teachers, questions) for written in seeds]
             shared = [key for key in measured[0] if all(key in each for each in measured)]
-            found[name] = {key: fmean(each[key] for each in measured) for key in shared}
+            found[name] = {key: fmean(each[key] for each in measured) for key in shared} | {"seeds": measured}
         return found
 
     def _bar(self, total: int, label: str, unit: str) -> tqdm:
