@@ -10,7 +10,15 @@ from writer_rl.distributed import connect, prepare_environment
 prepare_environment()
 import torch  # noqa: E402
 
-from tests.writer_rl.test_backend import build, build_for_gradients, gradient, parameters, ragged_samples  # noqa: E402
+from tests.writer_rl.test_backend import (  # noqa: E402
+    RATE,
+    accumulate,
+    build,
+    build_for_gradients,
+    gradient,
+    parameters,
+    ragged_samples,
+)
 from tests.writer_rl.tiny_run import make_model  # noqa: E402
 from writer_rl.config import GRPOTrainer  # noqa: E402
 from writer_rl.policy import Policy  # noqa: E402
@@ -26,6 +34,37 @@ def gradients(world, stage):
         grads, norm = gradient(build_for_gradients(world, stage), groups)
         found[name] = {"gradient": grads, "norm": norm}
     return found
+
+
+def objective(world, stage):
+    """The gradient that update_policy applies, reference and clipping included: 2 ranks with 4, 2 and 1 micro-batches each."""
+    reference = Policy(make_model(seed=1)).requires_grad_(False)
+    share = weighted(balanced_shares(ragged_samples(), world.size)[world.rank])
+    found = {}
+    for budget in (1, 60, 10_000):
+        backend = build_for_gradients(world, stage)
+        before = parameters(backend)
+        settings = GRPOTrainer(zero_stage=stage, epochs=1, kl_limit=None, micro_batch_tokens=budget)
+        report = update_policy(backend, reference, share, settings)
+        gradient = {name: (before[name] - after) / RATE for name, after in parameters(backend).items()}
+        found[budget] = {"gradient": gradient, "loss": report.epochs[0].loss, "kl": report.epochs[0].kl}
+    return found
+
+
+def resumed(world, stage, folder):
+    """Three steps, and two steps, a save, a load into a new engine, and the third: both ranks' shards come back."""
+    groups = [[s] for s in ragged_samples()[world.rank :: world.size]]
+    whole = build(world, stage)
+    for step in range(3):
+        if step == 2:
+            whole.save(folder)
+        accumulate(whole, groups)
+        whole.step()
+    later = build(world, stage)
+    later.load(folder)
+    accumulate(later, groups)
+    later.step()
+    return all(torch.equal(tensor, parameters(whole)[name]) for name, tensor in parameters(later).items())
 
 
 def weighted(samples):
@@ -79,7 +118,13 @@ def main(folder: str) -> None:
     world = connect(threads=1)
     seen = {}
     for stage in (0, 1, 2, 3):
-        seen[stage] = {"gradients": gradients(world, stage), "skips": skips(world, stage), "uneven": uneven(world, stage)}
+        seen[stage] = {
+            "gradients": gradients(world, stage),
+            "objective": objective(world, stage),
+            "skips": skips(world, stage),
+            "uneven": uneven(world, stage),
+            "resumed": resumed(world, stage, Path(folder) / f"zero{stage}"),
+        }
     torch.save(seen, Path(folder) / f"rank-{world.rank}.pt")
 
 

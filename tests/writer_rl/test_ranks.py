@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from tests.writer_rl.processes import ROOT, train
-from tests.writer_rl.test_backend import difference, plain_gradient
+from tests.writer_rl.rank_work import weighted
+from tests.writer_rl.test_backend import difference, plain_gradient, ragged_samples
 from tests.writer_rl.test_grpo import assert_same_run, records
+from tests.writer_rl.test_update import plain_objective
 from tests.writer_rl.tiny_run import save_config
 from writer_rl.metrics import untimed
 
@@ -44,6 +46,20 @@ def test_two_ranks_give_the_gradient_of_one(seen, stage):
         for found in rank[stage]["gradients"].values():
             assert difference(found["gradient"], expected) < 1e-5
             assert found["norm"] == pytest.approx(norm, rel=1e-5)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_two_ranks_apply_the_objectives_gradient_of_one_big_batch(seen, stage):
+    expected, loss, kl = plain_objective(weighted(ragged_samples()))
+    for rank in seen:
+        for found in rank[stage]["objective"].values():
+            assert difference(found["gradient"], expected) < 1e-5
+            assert (found["loss"], found["kl"]) == (pytest.approx(loss, rel=1e-5), pytest.approx(kl, rel=1e-5))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_shards_of_two_ranks_are_saved_and_continue_bit_for_bit(seen, stage):
+    assert all(rank[stage]["resumed"] for rank in seen)
 
 
 @pytest.mark.parametrize("stage", STAGES)
