@@ -82,7 +82,7 @@ class Teacher:
         messages = self._template.render(observe(state, segment, self._limits))
         best: list[Any] = []
         fewest: int | None = None
-        for _ in range(self._retries + 1):
+        for attempt in range(self._retries + 1):  # noqa: B007 - its last value is a result
             place = f"{network_id}#{segment.position}"
             actions = self._client.complete("write", messages, _action_list, place)
             _, report = step(state, segment, actions)

@@ -1,9 +1,9 @@
 """Random weights that are shaped for copying, so that a small model learns it in seconds instead of hours.
 
-A Writer copies: names, values and entry ids stand in its prompt. Copying from anywhere in the prompt needs three things of attention:
-to look one token back, to find equal tokens, and to pass on what was found. Citing a record by its id needs a fourth: to find the
-line that says nearly the same, so a token has to know the words around it. From independent random weights these come together late
-and suddenly; here each has a random start of its own (compare mimetic initialisation, Trockman and Kolter, 2023).
+A Writer copies: names, values and entry ids stand in its prompt. Copying from anywhere in the prompt needs three things of
+attention: to look one token back, to find equal tokens, and to pass on what was found. Citing a record by its id needs a fourth:
+to find the line that says nearly the same, so a token has to know the words around it. From independent random weights these
+come together late and suddenly; here each has a random start of its own (see mimetic initialisation, Trockman and Kolter, 2023).
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -97,6 +98,10 @@ def milliseconds(work: Callable[[], object], repeat: int = 5) -> float:
     return best * 1e3
 
 
+def copy_by_pickle(state: MemoryState) -> MemoryState:
+    return pickle.loads(pickle.dumps(state))
+
+
 def main() -> None:
     rng = random.Random(0)
     states = {size: state_of(size, rng) for size in SIZES}
@@ -106,11 +111,11 @@ def main() -> None:
 
     print(f"{'records':>8} {'steps/CPU-s':>12} {'us/step':>8} {'observe ms':>11} {'to_dict ms':>11} {'pickle ms':>10}")
     for size, state in states.items():
-        segment = segment_at(200_000, rng)
+        observing = milliseconds(partial(observe, state, segment_at(200_000, rng)))
+        pickling = milliseconds(partial(copy_by_pickle, state))
         print(
             f"{size:>8} {best[size]:>12,.0f} {1e6 / best[size]:>8.0f} "
-            f"{milliseconds(lambda: observe(state, segment)):>11.2f} {milliseconds(state.to_dict):>11.2f} "
-            f"{milliseconds(lambda: pickle.loads(pickle.dumps(state))):>10.2f}"
+            f"{observing:>11.2f} {milliseconds(state.to_dict):>11.2f} {pickling:>10.2f}"
         )
     ratio = best[SIZES[0]] / best[SIZES[-1]]
     print(f"cost of a step at {SIZES[-1]:,} records: {ratio:.2f} times that at {SIZES[0]:,}")

@@ -41,7 +41,8 @@ def head(content="likes tea", entry_id="11111111", owner="Alice"):
 
 
 def test_two_sections_become_two_messages(tmp_path):
-    prompt = template(tmp_path, "--- system ---\nBe brief.\n--- user ---\n{% for m in messages %}{{ m.speaker }}: {{ m.content }}\n{% endfor %}")
+    listed = "{% for m in messages %}{{ m.speaker }}: {{ m.content }}\n{% endfor %}"
+    prompt = template(tmp_path, f"--- system ---\nBe brief.\n--- user ---\n{listed}")
     assert prompt.render(observation("hi", "ho")) == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Alice: hi\nBob: ho"},
@@ -80,7 +81,12 @@ def test_a_broken_file_is_named_with_the_line(tmp_path, text, line):
 
 @pytest.mark.parametrize(
     ("expression", "says"),
-    [("{{ rooster }}", "rooster"), ("{{ heads[0].nothing }}", "nothing"), ("{{ 1 / 0 }}", "division"), ("{{ ''.__class__ }}", "unsafe")],
+    [
+        ("{{ rooster }}", "rooster"),
+        ("{{ heads[0].nothing }}", "nothing"),
+        ("{{ 1 / 0 }}", "division"),
+        ("{{ ''.__class__ }}", "unsafe"),
+    ],
 )
 def test_a_template_that_fails_is_named_with_the_line(tmp_path, expression, says):
     prompt = template(tmp_path, f"a\n--- user ---\nok\n\n{expression}\n")

@@ -13,7 +13,8 @@ def names(*members):
 
 
 def test_ordinary_names_stay_as_they_are():
-    ordinary = ["Alice", "alice", "O'Brien, José", "Dr. Who (2)", "bob@x.com", "李雷", "👨\u200d👩\u200d👧 fam", "Groupie", "Hall"]
+    ordinary = ["Alice", "alice", "O'Brien, José", "Dr. Who (2)", "bob@x.com"]
+    ordinary += ["李雷", "👨\u200d👩\u200d👧 fam", "Groupie", "Hall"]
     assert names(*[(name, "") for name in ordinary]) == ordinary
 
 

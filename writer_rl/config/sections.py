@@ -30,7 +30,7 @@ class ModelSection(Section):
     tokenizer: str | None = None
     """Where the tokenizer is, if not with the model."""
     init: Literal["pretrained", "random", "structured"] = "pretrained"
-    """random: seeded random weights for the config.json at `path`; structured: random, but shaped for copying (the tiny Writer)."""
+    """random: seeded random weights for the config.json at `path`; structured: random, but shaped for copying."""
     reference: str | None = None
     """The frozen reference policy of the KL term; null: the policy's own start, `path`."""
     dtype: Literal["float32", "bfloat16"] = "float32"

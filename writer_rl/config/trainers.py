@@ -99,7 +99,7 @@ class CurriculumStage(Section):
     easier: float = Field(default=0.0, ge=0, lt=1)
     """The share of conversations from lower levels."""
     shape: dict[str, float | tuple[int, int]] = {}
-    """How the level's conversations differ from its default, by the names in memory_env/corpus/shapes.py, e.g. {update_rate: 0.5}."""
+    """How the level's conversations differ from its default, by the names in memory_env/corpus/shapes.py: {update_rate: 0.5}."""
     teacher: Literal["complete", "biased"] = "complete"
     """biased: one that leaves out much of what is not said about oneself (levels only)."""
     bias: dict[str, float] = {}
