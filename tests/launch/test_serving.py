@@ -16,7 +16,7 @@ from memory_env import corpus
 from memory_env.store import MemoryStore
 from tests.launch.scripts import ROOT, launch
 
-pytestmark = pytest.mark.vllm
+pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def vllm_server(log, *arguments):
             [*command, "--host", "127.0.0.1", "--port", str(port)], cwd=ROOT, stdout=stream, stderr=stream, env=environment
         )
     try:
-        deadline = time.monotonic() + 500
+        deadline = time.monotonic() + 1500
         while not answers(f"http://127.0.0.1:{port}/health"):
             assert server.poll() is None and time.monotonic() < deadline, log.read_text()[-3000:]
             time.sleep(0.2)
