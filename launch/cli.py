@@ -37,6 +37,8 @@ A `main` that handles signals itself (training saves and stops) returns 130 or 1
 from __future__ import annotations
 
 import argparse
+import atexit
+import contextlib
 import io
 import os
 import signal
@@ -100,7 +102,22 @@ def run(main: Callable[[list[str]], int | None], argv: list[str] | None = None) 
     # A file's name may be no Unicode, and a terminal may lack a character of a chat.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.exit(exit_code(main, sys.argv[1:] if argv is None else argv))
+    _leave(exit_code(main, sys.argv[1:] if argv is None else argv))
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process.
+
+    One of several ranks leaves without the interpreter's teardown: threads of the process groups that libraries still hold
+    now and then abort there, and the launcher would take a finished run for a failed one.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def exit_code(main: Callable[[list[str]], int | None], argv: list[str]) -> int:

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from launch.cli import Terminated, UsageError, empty_output, exit_code
+from launch.cli import ROOT, Terminated, UsageError, empty_output, exit_code
 from memory_env.network import DataError
 from writer_rl.config import ConfigError
 
@@ -122,3 +122,22 @@ def test_a_closed_pipe_ends_quietly(tmp_path, repository):
     error = process.stderr.read()
     assert process.wait(timeout=30) == 1
     assert "Traceback" not in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("ranks", ["1", "2"])
+def test_a_finished_rank_is_not_undone_by_what_libraries_do_at_the_very_end(tmp_path, ranks):
+    """Threads of process groups that are still referenced abort in the interpreter's teardown; what was asked for at exit is done."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import atexit, os, sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+        "from launch.cli import run\n"
+        "class Group:\n    def __del__(self, abort=os.abort):\n        abort()\n"
+        "atexit.register(print, 'bye')\n"
+        "def main(argv):\n    global group\n    group = Group()\n    print('done')\n    return 143\n"
+        "run(main)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, env={**os.environ, "WORLD_SIZE": ranks}, timeout=60
+    )
+    assert ended.stdout.split() == ["done", "bye"]
+    assert ended.returncode == (143 if ranks == "2" else -signal.SIGABRT)
