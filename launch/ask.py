@@ -39,8 +39,8 @@ def answerer(chosen):
     """The endpoint's answerer, if one is named."""
     if not chosen.model:
         return None
-    from memory_env.query.endpoint import EndpointAnswerer
-    from memory_env.query.endpoint_client import EndpointClient, EndpointSettings
+    from memory_env.query.answer.endpoint import EndpointAnswerer
+    from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
 
     return EndpointAnswerer(EndpointClient(EndpointSettings(chosen.model, chosen.base_url)))
 
@@ -77,7 +77,7 @@ def show_person(owner: str, chains, as_json: bool) -> None:
 
 def main(argv: list[str]) -> None:
     """Answer, or show what is asked for."""
-    from writer_rl.memory import Memory
+    from writer_rl.memory.memory import Memory
 
     chosen = arguments(argv)
     with Memory(chosen.memory, create=False, answerer=answerer(chosen)) as memory:

@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launch.cli import parser, run
-from writer_rl.doctor import Check, all_checks, stale_locks
+from writer_rl.run.doctor import Check, all_checks, stale_locks
 
 SIGNS = {"ok": "ok", "note": "note", "problem": "PROBLEM"}
 

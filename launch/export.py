@@ -31,7 +31,7 @@ def main(argv: list[str]) -> None:
     arguments.add_argument("--adapter", action="store_true", help="the adapter apart (peft's format), not merged into the model")
     chosen = arguments.parse_args(argv)
     output = empty_output(chosen.output)
-    from writer_rl.export import export_checkpoint
+    from writer_rl.export.folder import export_checkpoint
 
     print(export_checkpoint(Path(chosen.checkpoint), output, chosen.dtype, chosen.prompt, chosen.adapter))
 

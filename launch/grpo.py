@@ -26,16 +26,16 @@ def main(argv: list[str]) -> int:
     chosen, overrides = arguments.parse_known_args(argv)
     config = load_config("grpo", chosen.config, overrides)
     if chosen.dry_run:
-        from writer_rl.round_plan import round_plan
+        from writer_rl.grpo.plan import round_plan
 
         plan = round_plan(config)
         print(to_yaml(config))
         print("\n".join(plan.lines()))
         return 0
-    from writer_rl.distributed import prepare_environment
+    from writer_rl.train.distributed import prepare_environment
 
     prepare_environment()
-    from writer_rl.grpo import train
+    from writer_rl.grpo.run import train
 
     return train(config)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launch.cli import parser, run
-from writer_rl.memory_plan import GIB, USABLE, RunShape, fewest_gpus, plan
-from writer_rl.model_shape import ModelShape
+from writer_rl.model.shape import ModelShape
+from writer_rl.run.plan import GIB, USABLE, RunShape, fewest_gpus, plan
 
 CARDS = (24, 40, 80)
 PARTS = ("weights", "gradients", "optimizer", "reference", "buffers", "activations", "sampler")

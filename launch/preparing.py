@@ -16,8 +16,8 @@ from typing import Any
 from tqdm import tqdm
 
 from launch.cli import UsageError, empty_output
-from memory_env.atomic import new_folder, write_text
 from memory_env.datafile import DataError, read_json
+from memory_env.files import new_folder, write_text
 from memory_env.ingest import ReadOptions, read_source, socialmem
 from memory_env.ingest.formats import as_networks
 from memory_env.ingest.handwritten import document_of, read_actions, trajectory_document, transition
@@ -130,11 +130,11 @@ def handwritten(chosen: Namespace) -> None:
 
 def teach(chosen: Namespace) -> None:
     """Teacher trajectories from an endpoint. Answers are cached in the output folder, so a rerun goes on for free."""
+    from memory_env.ingest.teach import Teacher
     from memory_env.prompts import PromptTemplate
-    from memory_env.query.endpoint_client import EndpointClient, EndpointSettings
-    from memory_env.query.response_cache import ResponseCache
-    from memory_env.query.token_usage import TokenLedger
-    from memory_env.teach import Teacher
+    from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
+    from memory_env.query.answer.response_cache import ResponseCache
+    from memory_env.query.answer.token_usage import TokenLedger
 
     if chosen.retries < 0 or chosen.concurrency < 1:
         raise UsageError("--retries must be at least 0 and --concurrency at least 1")
@@ -207,7 +207,7 @@ def _same_job(path: Path, job: dict[str, Any]) -> None:
 
 
 def _write_taught(output: Path, network: Network, positions: Sequence[Any], chosen: Namespace) -> None:
-    from memory_env.teach import review
+    from memory_env.ingest.teach import review
 
     transitions = [transition(taught.segment, taught.actions, taught.report, taught.state) for taught in positions]
     document = document_of(network, transitions, {"model": chosen.model, "temperature": 0.0}, chosen.window)

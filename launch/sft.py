@@ -26,13 +26,13 @@ def main(argv: list[str]) -> int:
     chosen, overrides = arguments.parse_known_args(argv)
     config = load_config("sft", chosen.config, overrides)
     if chosen.dry_run:
-        from writer_rl.sft_plan import sft_plan
+        from writer_rl.sft.plan import sft_plan
 
         lines = sft_plan(config)
         print(to_yaml(config))
         print("\n".join(lines))
         return 0
-    from writer_rl.sft import train
+    from writer_rl.sft.run import train
 
     return train(config)
 

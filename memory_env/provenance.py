@@ -72,7 +72,7 @@ def named_provenance(name: str) -> Provenance:
         raise DataError(f"provenance {name!r} is not one of {', '.join(PROVENANCES)}")
     if name == "lexical":
         return lexical_provenance
-    from memory_env.query.dense import minilm
+    from memory_env.query.retrieve.dense import minilm
 
     return EmbeddingProvenance(minilm().encode)
 

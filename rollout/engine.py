@@ -96,7 +96,7 @@ class Generation:
 
 @runtime_checkable
 class Engine(Protocol):
-    """A sampler of one policy. ``rollout.hf_engine.HFEngine`` and ``rollout.vllm_engine.VLLMEngine`` implement it.
+    """A sampler of one policy. ``rollout.hf.engine.HFEngine`` and ``rollout.vllm.engine.VLLMEngine`` implement it.
 
     States: *awake* -> ``sleep()`` -> *asleep* -> ``wake()`` -> *awake*; ``close()`` ends it. Asleep, ``generate`` and
     ``update_weights`` raise `EngineStateError`. Where sleeping discards the weights, ``generate`` also refuses between

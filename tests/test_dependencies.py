@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 ORDER = ("memory_env", "rewards", "rollout", "writer_rl", "launch")
 HEAVY = {"torch", "vllm", "deepspeed", "transformers", "accelerate", "wandb"}
 # An embedder that needs torch may be imported by the module that offers it, when it is first used.
-LAZY_EMBEDDERS = {"memory_env/query/dense.py"}
+LAZY_EMBEDDERS = {"memory_env/query/retrieve/dense.py"}
 
 
 def imports_of(path: Path) -> set[tuple[str, bool]]:

@@ -64,7 +64,7 @@ def test_a_term_reaches_the_metrics_of_a_training_run(example, tmp_path):
 
     from tests.writer_rl.tiny_run import save_config
     from writer_rl.config import load_config
-    from writer_rl.grpo import train
+    from writer_rl.grpo.run import train
 
     example("brevity")
     changes = {"reward": {"modules": ["brevity"], "terms": {"brevity": 0.05}}, "trainer.steps": 1}
@@ -74,11 +74,11 @@ def test_a_term_reaches_the_metrics_of_a_training_run(example, tmp_path):
 
 
 def test_a_writer_model_of_another_family_writes_memory(example, tmp_path, repository, monkeypatch):
-    from rollout.hf_engine import HFEngine
+    from rollout.hf.engine import HFEngine
     from rollout.sampler import write_memories
     from rollout.writer_prompt import WriterPrompt
     from writer_rl.config import ModelSection
-    from writer_rl.policy import load_policy, load_tokenizer
+    from writer_rl.model.policy import load_policy, load_tokenizer
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configs").symlink_to(repository / "configs")
@@ -115,7 +115,7 @@ def test_a_scripted_engine_writes_what_it_is_told(example, repository):
 def test_a_second_run_can_begin_in_the_same_process(tmp_path):
     from tests.writer_rl.tiny_run import save_config
     from writer_rl.config import load_config
-    from writer_rl.grpo import train
+    from writer_rl.grpo.run import train
 
     for name in ("first", "second"):
         (tmp_path / name).mkdir()

@@ -26,7 +26,7 @@ def test_accelerate_reads_every_file(repository, name, processes, machines):
 @pytest.mark.parametrize("name", DEEPSPEED)
 def test_a_deepspeed_file_decides_stage_and_offload(repository, name, monkeypatch):
     from writer_rl.config import GRPOTrainer
-    from writer_rl.deepspeed_config import zero_settings
+    from writer_rl.train.deepspeed_config import zero_settings
 
     for variable in [variable for variable in os.environ if variable.startswith("ACCELERATE_DEEPSPEED")]:
         monkeypatch.delenv(variable)

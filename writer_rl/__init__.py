@@ -1,6 +1,6 @@
 """How the Writer learns: configuration, SFT and position-aligned GRPO, checkpoints.
 
-Importing this package, `writer_rl.config` or `writer_rl.advantages` loads no torch.
+Importing this package, `writer_rl.config` or `writer_rl.grpo.advantages` loads no torch.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ __all__ = ["Memory"]
 def __getattr__(name: str) -> Any:
     """`Memory` is loaded when first used."""
     if name == "Memory":
-        from writer_rl.memory import Memory
+        from writer_rl.memory.memory import Memory
 
         return Memory
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from memory_env.query.terms import terms
+from memory_env.query.retrieve.terms import terms
 
 T = TypeVar("T")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory_env.query.index import MemoryIndex
 from memory_env.query.protocol import Evidence, EvidenceItem, EvidenceRow, Projection
-from memory_env.query.system1 import Candidate
-from memory_env.query.system2 import Row
+from memory_env.query.retrieve.index import MemoryIndex
+from memory_env.query.retrieve.system1 import Candidate
+from memory_env.query.retrieve.system2 import Row
 from memory_env.records import Record
 
 

@@ -6,14 +6,14 @@ import weakref
 from collections.abc import Iterable, Mapping
 
 from memory_env.query import compose as compose_module
-from memory_env.query import system1, system2
 from memory_env.query.budgets import QueryBudgets
-from memory_env.query.dense import Embedder
-from memory_env.query.index import Memory, MemoryIndex, VerbatimIndex
 from memory_env.query.project import Projector, RuleProjector
 from memory_env.query.protocol import Evidence
+from memory_env.query.retrieve import system1, system2
+from memory_env.query.retrieve.dense import Embedder
+from memory_env.query.retrieve.index import Memory, MemoryIndex, VerbatimIndex
+from memory_env.query.retrieve.system1 import Candidate, ScoreSelector, Selector, Sufficiency, TermSufficiency
 from memory_env.query.source_digest import source_digest
-from memory_env.query.system1 import Candidate, ScoreSelector, Selector, Sufficiency, TermSufficiency
 
 _RETRIEVAL_MODULES = ("bm25", "compose", "index", "similarity", "system1", "system2", "terms")
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from memory_env.prompts import PromptTemplate
-from memory_env.query.endpoint import PROMPTS
-from memory_env.query.endpoint_client import EndpointClient
+from memory_env.query.answer.endpoint import PROMPTS
+from memory_env.query.answer.endpoint_client import EndpointClient
 from memory_env.query.evidence_text import numbered, safe
 from memory_env.query.mentions import find_mentions
 from memory_env.query.protocol import Projection
-from memory_env.query.system1 import Candidate
+from memory_env.query.retrieve.system1 import Candidate
 from memory_env.records import GROUP, Record
 
 

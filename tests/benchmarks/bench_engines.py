@@ -117,9 +117,9 @@ def main() -> None:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from rollout.hf_engine import HFEngine
+    from rollout.hf.engine import HFEngine
     from rollout.tokenizer_file import load_as_written
-    from rollout.vllm_engine import CPU_BLOCK_SIZE, VLLMEngine
+    from rollout.vllm.engine import CPU_BLOCK_SIZE, VLLMEngine
 
     tokenizer = load_as_written(options.model)
     model = AutoModelForCausalLM.from_pretrained(options.model, dtype=torch.float32).eval()

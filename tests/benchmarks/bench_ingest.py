@@ -26,8 +26,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-import writer_rl.segment_writers  # noqa: E402, F401  what Memory imports when first used must not count
-from writer_rl.memory import Memory  # noqa: E402
+import writer_rl.memory.writers  # noqa: E402, F401  what Memory imports when first used must not count
+from writer_rl.memory.memory import Memory  # noqa: E402
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 Told = tuple[int, datetime, int, str]

@@ -18,10 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 
-from memory_env.query.bm25 import BM25
-from memory_env.query.index import MemoryIndex
 from memory_env.query.pipeline import QueryPipeline
-from memory_env.query.terms import terms
+from memory_env.query.retrieve.bm25 import BM25
+from memory_env.query.retrieve.index import MemoryIndex
+from memory_env.query.retrieve.terms import terms
 from memory_env.records import DERIVED_UTYPES, GROUP, GROUP_LAYERS, PERSON_LAYERS, VERBATIM_LAYER, Record
 from memory_env.state import MemoryState
 

@@ -32,16 +32,16 @@ sys.path.insert(0, str(ROOT))
 
 def work(samples: int, repeats: int, stage: int) -> None:
     """One rank's part; rank 0 prints a JSON line."""
-    from writer_rl.distributed import connect, disconnect
+    from writer_rl.train.distributed import connect, disconnect
 
     world = connect(threads=1)
     from tests.benchmarks.bench_trainer import make_model, make_samples
-    from writer_rl.backend import Backend
-    from writer_rl.batching import length
     from writer_rl.config import GRPOTrainer
-    from writer_rl.policy import Policy
-    from writer_rl.samples import balanced_shares
-    from writer_rl.update import update_policy
+    from writer_rl.grpo.samples import balanced_shares
+    from writer_rl.grpo.update import update_policy
+    from writer_rl.model.batching import length
+    from writer_rl.model.policy import Policy
+    from writer_rl.train.backend import Backend
 
     settings = GRPOTrainer(lr=1e-4, kl_limit=None, micro_batch_tokens=2048, zero_stage=stage)
     everything = make_samples(samples, make_model(0).config.vocab_size)

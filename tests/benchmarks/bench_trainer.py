@@ -5,7 +5,7 @@
 The tiny Writer's architecture with random weights; prompts of 40-230 tokens (mean 117), completions of 10-66 (mean 34). Three
 trainers, alternating in one process, CPU time of this process, the first update of each not counted:
 
-    trainer        writer_rl.update: sorted micro-batches by token budget, no logits but the completion's, pi_old from epoch 1
+    trainer        writer_rl.grpo.update: sorted micro-batches by token budget, no logits but the completion's, pi_old from epoch 1
     bare, same     plain PyTorch on the same micro-batches with the same forwards and a full [B, L, V] softmax
     bare, usual    what a plain implementation does: samples in order, batches of 16, an attention mask, an own pass for pi_old
 
@@ -23,19 +23,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from writer_rl.distributed import connect, prepare_environment
+from writer_rl.train.distributed import connect, prepare_environment
 
 prepare_environment()
 import torch  # noqa: E402
 from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
 
-from writer_rl.backend import Backend  # noqa: E402
-from writer_rl.batching import length, micro_batches  # noqa: E402
 from writer_rl.config import ROOT, GRPOTrainer  # noqa: E402
-from writer_rl.objective import clipped_grpo  # noqa: E402
-from writer_rl.policy import Policy  # noqa: E402
-from writer_rl.samples import Sample  # noqa: E402
-from writer_rl.update import update_policy  # noqa: E402
+from writer_rl.grpo.objective import clipped_grpo  # noqa: E402
+from writer_rl.grpo.samples import Sample  # noqa: E402
+from writer_rl.grpo.update import update_policy  # noqa: E402
+from writer_rl.model.batching import length, micro_batches  # noqa: E402
+from writer_rl.model.policy import Policy  # noqa: E402
+from writer_rl.train.backend import Backend  # noqa: E402
 
 PROTOTYPE = 3_100  # tokens/s per thread of the prototype's update (two epochs, an own pass for pi_old)
 USUAL_BATCH = 16

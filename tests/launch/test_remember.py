@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from memory_env.store import MemoryStore
+from memory_env.store.store import MemoryStore
 from tests.launch.scripts import ROOT, launch, refused, spawn
 from tests.memory_env.query.chat_server import Script, error, ok, serving
 

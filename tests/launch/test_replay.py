@@ -57,7 +57,7 @@ def test_one_line_per_position_with_the_documented_keys(files, capsys):
 
 
 def test_the_messages_behind_a_record_are_found_as_asked(files, capsys, monkeypatch):
-    from memory_env.query import dense
+    from memory_env.query.retrieve import dense
 
     arguments = files(completion(add("Alice likes tea")), completion(NOOP))
     assert replay(capsys, [*arguments, "--provenance", "lexical"]) == replay(capsys, arguments)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from memory_env import corpus
-from memory_env.store import MemoryStore
+from memory_env.store.store import MemoryStore
 from tests.launch.scripts import ROOT, launch
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1800)]

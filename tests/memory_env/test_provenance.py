@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from memory_env.datafile import DataError
 from memory_env.provenance import EmbeddingProvenance, lexical_provenance, named_provenance
-from memory_env.query import dense
+from memory_env.query.retrieve import dense
 from memory_env.state import MemoryState
 from memory_env.step import step
 from memory_env.text import lexical_cosine

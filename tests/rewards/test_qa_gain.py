@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_env.network import Message, Question, Segment
+from memory_env.query.answer.offline import OfflineAnswerer, OfflineJudge
 from memory_env.query.budgets import QueryBudgets
-from memory_env.query.offline import OfflineAnswerer, OfflineJudge
 from memory_env.query.pipeline import QueryPipeline
 from memory_env.query.protocol import Answer, Evidence, EvidenceItem, EvidenceRow, JudgeError, Projection, Verdict
 from memory_env.state import MemoryState

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rollout.hf.token_sampling import sample_tokens
 from rollout.mismatch import mismatch, processed_logprobs, sampling_bias, truncated_importance
-from rollout.token_sampling import sample_tokens
 
 
 def test_hand_values():

@@ -4,7 +4,7 @@ import pytest
 
 from memory_env import MemoryState, Network, PromptTemplate, parse_completion, step
 from rollout.engine import Generation, SamplingParams
-from rollout.hf_engine import HFEngine
+from rollout.hf.engine import HFEngine
 from rollout.sampler import sample_groups, write_memories
 from rollout.seeds import request_seed
 from rollout.trajectory import completion_records

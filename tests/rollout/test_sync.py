@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rollout.engine import EngineStateError
-from rollout.hf_engine import HFEngine
+from rollout.hf.engine import HFEngine
 from rollout.sync import Probe, SyncError, measure, module_logprobs, sync_and_probe
 from rollout.weights import named_weights
 

@@ -12,7 +12,7 @@ SCRIPT = textwrap.dedent("""
     import deepspeed, torch
     from tests.rollout.conftest import make_model
     from rollout.weights import named_weights
-    from rollout.hf_engine import HFEngine
+    from rollout.hf.engine import HFEngine
     from tests.rollout.conftest import make_tokenizer
 
     deepspeed.init_distributed(dist_backend="gloo")

@@ -93,12 +93,12 @@ def _arm(event: str, point: str, count: int) -> None:
 
 
 def _place(point: str) -> tuple:
-    from writer_rl import checkpoint
-    from writer_rl.backend import Backend
-    from writer_rl.collector import GroupCollector
+    from writer_rl.grpo.collector import GroupCollector
+    from writer_rl.train import checkpoint
+    from writer_rl.train.backend import Backend
 
     if point == "vllm":
-        from rollout.vllm_library import import_vllm
+        from rollout.vllm.library import import_vllm
 
         return import_vllm().LLM, "generate"
     return {"rollout": (GroupCollector, "_on_position"), "epoch": (Backend, "step"), "save": (checkpoint, "_sync_tree")}[point]

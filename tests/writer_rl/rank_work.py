@@ -5,12 +5,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from writer_rl.distributed import connect, prepare_environment
+from writer_rl.train.distributed import connect, prepare_environment
 
 prepare_environment()
 import torch  # noqa: E402
 
-from tests.writer_rl.test_backend import (  # noqa: E402
+from tests.writer_rl.tiny_run import make_model  # noqa: E402
+from tests.writer_rl.train.test_backend import (  # noqa: E402
     RATE,
     accumulate,
     build,
@@ -19,11 +20,10 @@ from tests.writer_rl.test_backend import (  # noqa: E402
     parameters,
     ragged_samples,
 )
-from tests.writer_rl.tiny_run import make_model  # noqa: E402
 from writer_rl.config import GRPOTrainer  # noqa: E402
-from writer_rl.policy import Policy  # noqa: E402
-from writer_rl.samples import Sample, balanced_shares  # noqa: E402
-from writer_rl.update import update_policy  # noqa: E402
+from writer_rl.grpo.samples import Sample, balanced_shares  # noqa: E402
+from writer_rl.grpo.update import update_policy  # noqa: E402
+from writer_rl.model.policy import Policy  # noqa: E402
 
 
 def gradients(world, stage):

@@ -241,7 +241,7 @@ def test_relative_paths_start_at_the_repository_root(tmp_path, monkeypatch):
 def test_nothing_heavy_is_imported():
     code = (
         "import sys; from writer_rl.config import load_config; load_config('grpo', 'configs/demo.yaml');"
-        "import writer_rl.advantages;"
+        "import writer_rl.grpo.advantages;"
         "print([m for m in ('torch', 'transformers', 'deepspeed', 'scipy', 'wandb', 'vllm') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

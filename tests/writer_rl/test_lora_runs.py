@@ -8,8 +8,8 @@ from transformers import AutoModelForCausalLM
 
 from launch.cli import exit_code
 from launch.export import main as export_main
+from tests.writer_rl.grpo.test_run import assert_same_run, records
 from tests.writer_rl.processes import train
-from tests.writer_rl.test_grpo import assert_same_run, records
 from tests.writer_rl.tiny_run import save_config, save_writer
 
 STEPS = 3

@@ -8,13 +8,13 @@ import sys
 import pytest
 import torch
 
+from tests.writer_rl.grpo.test_run import assert_same_run, records
+from tests.writer_rl.grpo.test_update import plain_objective
 from tests.writer_rl.processes import ROOT, train
 from tests.writer_rl.rank_work import weighted
-from tests.writer_rl.test_backend import difference, plain_gradient, ragged_samples
-from tests.writer_rl.test_grpo import assert_same_run, records
-from tests.writer_rl.test_update import plain_objective
 from tests.writer_rl.tiny_run import save_config
-from writer_rl.metrics import untimed
+from tests.writer_rl.train.test_backend import difference, plain_gradient, ragged_samples
+from writer_rl.grpo.metrics import untimed
 
 pytestmark = pytest.mark.ranks
 STAGES = [0, 1, 2, 3]

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from memory_env import Network, Question
-from memory_env.query.index import MemoryIndex
 from memory_env.query.pipeline import QueryPipeline
 from memory_env.query.protocol import Answer, Answerer, Evidence, Judge, JudgeError, Verdict
+from memory_env.query.retrieve.index import MemoryIndex
 from writer_rl.evaluation.memories import Memory, append_line, read_lines
 from writer_rl.evaluation.scores import Result, token_f1
 

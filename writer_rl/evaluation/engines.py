@@ -8,7 +8,7 @@ from typing import Any
 from memory_env import ObservationLimits, PromptTemplate
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.config import EvaluationConfig, ModelSection
-from writer_rl.policy import load_policy, load_tokenizer
+from writer_rl.model.policy import load_policy, load_tokenizer
 
 
 def open_engine(folder: Path, config: EvaluationConfig) -> tuple[Any, WriterPrompt]:
@@ -31,14 +31,14 @@ def open_engine(folder: Path, config: EvaluationConfig) -> tuple[Any, WriterProm
 def _transformers(settings: ModelSection, tokenizer: Any, config: EvaluationConfig) -> tuple[Any, int]:
     import torch
 
-    from rollout.hf_engine import HFEngine
+    from rollout.hf.engine import HFEngine
 
     model = load_policy(settings).eval().model.to("cuda" if torch.cuda.is_available() else "cpu")
     return HFEngine(model, tokenizer, max_batch_tokens=config.rollout.max_batch_tokens), model.config.max_position_embeddings
 
 
 def _vllm(folder: Path, tokenizer: Any, config: EvaluationConfig) -> tuple[Any, int]:
-    from rollout.vllm_engine import VLLMEngine
+    from rollout.vllm.engine import VLLMEngine
 
     settings = config.rollout
     engine = VLLMEngine(

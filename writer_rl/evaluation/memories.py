@@ -23,7 +23,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class WrittenStep:
-    """One position replayed; the fields `writer_rl.memory_metrics` reads of a rollout step."""
+    """One position replayed; the fields `writer_rl.evaluation.memory_metrics` reads of a rollout step."""
 
     actions: list[Any]
     report: Report

@@ -17,21 +17,21 @@ from typing import Any
 from tqdm import tqdm
 
 from memory_env import DataError, Network
-from memory_env.query.response_cache import ResponseCache
-from memory_env.query.token_usage import table_row
+from memory_env.query.answer.response_cache import ResponseCache
+from memory_env.query.answer.token_usage import table_row
 from memory_env.text import json_utf8
 from writer_rl.config import EvaluationConfig
-from writer_rl.data import taught
 from writer_rl.evaluation import report
 from writer_rl.evaluation.answering import Examiner, Place, ResultFile
 from writer_rl.evaluation.frozen import frozen_hashes, require_equal
 from writer_rl.evaluation.memories import Memory, MemoryFile, replay
+from writer_rl.evaluation.memory_metrics import memory_metrics
 from writer_rl.evaluation.plot import plot_grid
 from writer_rl.evaluation.scores import Result, summary
 from writer_rl.evaluation.setup import CACHE_FILE, Setup, budgets_of, dense_available, networks_of, open_setup
 from writer_rl.evaluation.variants import MAIN, Variant, ablations, baselines, full_evidence, grid, main_variant
 from writer_rl.evaluation.writers import NOBODY, Writer, WriterSpec, open_writer
-from writer_rl.memory_metrics import memory_metrics
+from writer_rl.train.data import taught
 
 FROZEN_FILE = "frozen.json"
 

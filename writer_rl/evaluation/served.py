@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from memory_env import MemoryState, Network, ObservationLimits, PromptTemplate, Segment, observe, parse_completion, step
-from memory_env.query.endpoint_client import EndpointClient
+from memory_env.query.answer.endpoint_client import EndpointClient
 from writer_rl.config import EvaluationConfig, ModelSection, resolve
 from writer_rl.evaluation.memories import Completion
 from writer_rl.evaluation.writers import prompt_path
@@ -92,7 +92,7 @@ def served_folder(model: str, config: EvaluationConfig) -> Path | None:
 
 def _writer_prompt(folder: Path, template: PromptTemplate, limits: ObservationLimits, config: EvaluationConfig):
     from rollout.writer_prompt import WriterPrompt
-    from writer_rl.policy import load_tokenizer
+    from writer_rl.model.policy import load_tokenizer
 
     tokenizer = load_tokenizer(ModelSection(path=str(folder)))
     context = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("max_position_embeddings", 32768)

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from memory_env import DataError, Network, check_disjoint
 from memory_env.ingest.formats import read_networks
-from memory_env.query.backends import Backend, open_backend
+from memory_env.query.answer.backends import Backend, open_backend
+from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
+from memory_env.query.answer.response_cache import ResponseCache
+from memory_env.query.answer.token_usage import TokenLedger
 from memory_env.query.budgets import QueryBudgets
-from memory_env.query.dense import Embedder, minilm, minilm_installed
-from memory_env.query.endpoint_client import EndpointClient, EndpointSettings
 from memory_env.query.pipeline import QueryPipeline
-from memory_env.query.response_cache import ResponseCache
-from memory_env.query.token_usage import TokenLedger
+from memory_env.query.retrieve.dense import Embedder, minilm, minilm_installed
 from writer_rl.config import EvaluationConfig, resolve
-from writer_rl.data import load_sources
 from writer_rl.evaluation.variants import Variant
+from writer_rl.train.data import load_sources
 
 CACHE_FILE = "responses.sqlite"
 

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import yaml
 
 from memory_env import DataError, MemoryState, Network, ObservationLimits, PromptTemplate, observe, parse_completion, step
-from memory_env.query.endpoint_client import EndpointClient
+from memory_env.query.answer.endpoint_client import EndpointClient
 from writer_rl.config import ROOT, EvaluationConfig, resolve
-from writer_rl.data import taught
 from writer_rl.evaluation.memories import Completion
+from writer_rl.train.data import taught
 
 TEACHER, NOBODY, ENDPOINT, SERVED = "teacher", "none", "endpoint:", "served:"
 NETWORKS_AT_ONCE = 16
@@ -80,7 +80,7 @@ def checkpoint_folder(source: str) -> Path:
     for candidate in (path, path / "model"):
         if (candidate / "config.json").is_file():
             return candidate
-    from writer_rl.checkpoint import CheckpointError, find_checkpoint
+    from writer_rl.train.checkpoint import CheckpointError, find_checkpoint
 
     try:
         return find_checkpoint(path) / "model"

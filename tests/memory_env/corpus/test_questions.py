@@ -9,9 +9,9 @@ from memory_env.corpus.conversations import from_recipe
 from memory_env.corpus.facts_in_force import says
 from memory_env.corpus.questions import CATEGORIES
 from memory_env.corpus.sets import HELDOUT, TRAIN
+from memory_env.query.answer.offline_answer import OfflineAnswerer
+from memory_env.query.answer.offline_judge import OfflineJudge
 from memory_env.query.budgets import QueryBudgets
-from memory_env.query.offline_answer import OfflineAnswerer
-from memory_env.query.offline_judge import OfflineJudge
 from memory_env.query.pipeline import QueryPipeline
 
 FROZEN = [from_recipe(recipe) for recipe in TRAIN + HELDOUT]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from memory_env import DataError, Network, Question, corpus
-from memory_env.query.offline import OfflineAnswerer, OfflineJudge
+from memory_env.query.answer.offline import OfflineAnswerer, OfflineJudge
 from memory_env.query.pipeline import QueryPipeline
 from memory_env.query.protocol import Answer, JudgeError
 from writer_rl.evaluation.answering import Examiner, Place, ResultFile, TooManyFailures

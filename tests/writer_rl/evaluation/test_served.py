@@ -8,7 +8,7 @@ import time
 import pytest
 
 from memory_env import MemoryState, Network, PromptTemplate, load_networks
-from memory_env.query.endpoint_client import EndpointClient, EndpointSettings, EndpointUnusable
+from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings, EndpointUnusable
 from memory_env.query.protocol import JudgeError
 from rollout.writer_prompt import WriterPrompt
 from tests.memory_env.query.chat_server import Script, error, ok, serving
@@ -16,7 +16,7 @@ from tests.writer_rl.tiny_run import ADD, NOOP, PROMPT, make_tokenizer, save_cha
 from writer_rl.config import EvaluationConfig, load_config
 from writer_rl.evaluation.memories import Completion, replay
 from writer_rl.evaluation.writers import open_writer
-from writer_rl.segment_writers import SegmentTooLong, open_segment_writer
+from writer_rl.memory.writers import SegmentTooLong, open_segment_writer
 
 pytestmark = pytest.mark.endpoint
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from memory_env import DataError, corpus
-from memory_env.query.endpoint_client import EndpointClient, EndpointSettings
+from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
 from tests.memory_env.query.chat_server import Script, ok, serving
 from writer_rl.config import EvaluationConfig
 from writer_rl.evaluation.memories import replay

@@ -1,0 +1,1 @@
+"""Who answers and judges: the offline rules, or a model behind an endpoint."""

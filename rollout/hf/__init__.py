@@ -1,0 +1,1 @@
+"""The Hugging Face engine: plain transformers models, decoded with our own cache."""

@@ -1,0 +1,110 @@
+"""The figures of a round: keys that never change, and values by hand."""
+
+import json
+
+import pytest
+
+from rollout.sync import SyncReport
+from tests.writer_rl.grpo.test_groups import assembled, gain, setting  # noqa: F401
+from writer_rl.grpo import metrics
+from writer_rl.grpo.update import Epoch, UpdateReport
+
+FULL = UpdateReport(
+    samples=5,
+    tokens=100,
+    epochs=(Epoch(-0.1, 0.0, 0.0, 1.5, True), Epoch(-0.2, 0.01, 0.25, 1.2, True)),
+    skipped=None,
+    entropy=0.7,
+    sampler_logprobs=[-1.0, -2.0],
+    trainer_logprobs=[-1.0, -2.1],
+)
+EMPTY = UpdateReport(0, 0, (), "empty")
+SKIPPED = UpdateReport(5, 100, (Epoch(-0.1, 0.5, 0.0),), "kl", 0.7)
+
+
+def record(groups, update):
+    return metrics.checked(
+        {
+            "round": 1,
+            **metrics.reward_metrics(groups, positions=4),
+            **metrics.rollout_metrics(groups, update),
+            **metrics.policy_metrics(update, epochs=2, lr=1e-6, version=1, steps=2),
+            **metrics.qa_metrics(groups),
+            **metrics.skip_metrics({"kl": 2}, 1),
+            **metrics.time_metrics({"rollout": 2.0, "update": 4.0}, 50, 200, None),
+        }
+    )
+
+
+def test_the_keys_are_the_same_whatever_happened(setting):  # noqa: F811
+    with_qa = assembled(setting, {"chat_0": gain("chat_0", [1.0, 0.0, -1.0])})
+    records = [record(groups, update) for groups in (with_qa, assembled(setting)[:1]) for update in (FULL, SKIPPED, EMPTY)]
+    assert all(list(each) == list(records[0]) for each in records)
+    for each in records:
+        json.dumps(each, allow_nan=False)
+    groups = {key.split("/")[0] for key in records[0]} - {"round"}
+    assert groups == {"reward", "rollout", "policy", "qa", "skips", "time", "perf"}
+
+
+def test_what_the_issue_asks_for_is_there(setting):  # noqa: F811
+    found = record(assembled(setting), FULL)
+    wanted = [
+        "reward/mem/mean",
+        "reward/mem/std",
+        "reward/penalty/std",
+        "reward/zero_variance/position_0",
+        "policy/kl",
+        "policy/clip_fraction",
+    ]
+    wanted += ["policy/entropy", "policy/grad_norm", "skips/total", "rollout/completion_length/mean", "rollout/truncation"]
+    wanted += ["perf/update_tokens_per_s", "time/rollout", "time/update", "qa/gain/mean", "rollout/mismatch_max"]
+    assert [key for key in wanted if key not in found] == []
+
+
+def test_values_by_hand(setting):  # noqa: F811
+    found = record(assembled(setting, {"chat_0": gain("chat_0", [1.0, 0.0, -1.0])}), FULL)
+    assert (found["policy/kl"], found["policy/kl/epoch_1"], found["policy/clip_fraction"], found["policy/grad_norm"]) == (
+        0.01,
+        0.0,
+        0.25,
+        1.2,
+    )
+    assert (found["policy/steps_taken"], found["policy/samples"], found["policy/entropy"]) == (2, 5, 0.7)
+    assert found["rollout/mismatch_max"] == pytest.approx(0.1)
+    assert found["rollout/truncation"] == pytest.approx(1 / 3)
+    assert found["rollout/completion_length/mean"] == 2.0
+    assert found["qa/gain/mean"] == 0.0 and found["qa/gain/std"] == pytest.approx((2 / 3) ** 0.5)
+    assert (found["skips/kl"], found["skips/empty"], found["skips/total"], found["skips/consecutive"]) == (2, 0, 2, 1)
+    assert (found["perf/rollout_tokens_per_s"], found["perf/update_tokens_per_s"]) == (25.0, 50.0)
+    assert found["reward/zero_variance/position_3"] is None  # no network is that long
+
+
+def test_silent_cells_are_counted_per_position(setting):  # noqa: F811
+    groups = assembled(setting)
+    found = record(groups, FULL)
+    cells = [(t, sigma < 0.02) for group in groups for t, sigma in enumerate(group.deviations)]
+    assert found["reward/zero_variance"] == pytest.approx(sum(zero for _, zero in cells) / len(cells))
+    for position in range(3):
+        at = [zero for t, zero in cells if t == position]
+        assert found[f"reward/zero_variance/position_{position}"] == pytest.approx(sum(at) / len(at))
+
+
+def test_a_key_that_comes_or_goes_is_an_error():
+    with pytest.raises(RuntimeError, match="b"):
+        metrics.checked({"a": 1.0}, {"a", "b"})
+    assert metrics.checked({"a": float("nan"), "b": float("inf"), "c": 2}) == {"a": None, "b": None, "c": 2}
+
+
+def test_untimed_leaves_out_the_clock():
+    assert metrics.untimed({"round": 1, "policy/kl": 0.1, "time/round": 2.0, "perf/x": 3.0}) == {"round": 1, "policy/kl": 0.1}
+
+
+def test_engine_figures_of_all_ranks():
+    synced = SyncReport(3, 2e-6, 1e-6, -1.0, -1.0, 16, 0.1)
+    ranks = [{"prompt_tokens": 100.0, "cached_prompt_tokens": 60.0}, {"prompt_tokens": 300.0, "cached_prompt_tokens": 140.0}]
+    assert metrics.engine_metrics(synced, ranks) == {
+        "rollout/sync_max_difference": 2e-6,
+        "rollout/sync_mean_difference": 1e-6,
+        "perf/prefix_cache_hit_rate": 0.5,
+    }
+    assert metrics.engine_metrics(synced, [{"prompt_tokens": 0.0}])["perf/prefix_cache_hit_rate"] == 0.0

@@ -1,0 +1,64 @@
+"""The journal of a round's calls: nothing is sampled twice, and what is torn is sampled again."""
+
+from rollout.engine import Generation, GenerationRequest, SamplingParams
+from writer_rl.train.engines import JournaledEngine
+
+
+class CountingEngine:
+    policy_version = 3
+
+    def __init__(self):
+        self.calls = []
+
+    def generate(self, requests):
+        self.calls.append(len(requests))
+        return [Generation((r.seed, 2), f"é {r.seed}", (-0.1, -1 / 3), "stop") for r in requests]
+
+
+def requests(*seeds, temperature=0.8):
+    return [GenerationRequest((1, 2), seed, SamplingParams(temperature=temperature)) for seed in seeds]
+
+
+def test_a_call_that_was_finished_before_the_kill_is_not_repeated(tmp_path):
+    path = tmp_path / "rollout.jsonl"
+    first = JournaledEngine(CountingEngine(), path)
+    made = [first.generate(requests(1, 2)), first.generate(requests(3))]
+    again = JournaledEngine(CountingEngine(), path)
+    assert [again.generate(requests(1, 2)), again.generate(requests(3))] == made
+    assert again.engine.calls == []
+    again.generate(requests(1))  # another batch is another call
+    again.generate(requests(3, temperature=0.9))
+    assert again.engine.calls == [1, 1]
+
+
+def test_a_torn_line_is_sampled_again(tmp_path):
+    path = tmp_path / "rollout.jsonl"
+    first = JournaledEngine(CountingEngine(), path)
+    first.generate(requests(1)), first.generate(requests(2))
+    path.write_bytes(path.read_bytes()[:-20])
+    again = JournaledEngine(CountingEngine(), path)
+    again.generate(requests(1)), again.generate(requests(2))
+    assert again.engine.calls == [1]
+
+
+def test_calls_of_other_settings_are_not_used(tmp_path):
+    path = tmp_path / "rollout.jsonl"
+    JournaledEngine(CountingEngine(), path, identity="temperature 0.8").generate(requests(1))
+    other = JournaledEngine(CountingEngine(), path, identity="another model")
+    other.generate(requests(1))
+    assert other.engine.calls == [1]
+
+
+def test_forgetting(tmp_path):
+    engine = JournaledEngine(CountingEngine(), tmp_path / "rollout.jsonl")
+    engine.generate(requests(1))
+    engine.forget()
+    engine.generate(requests(1))
+    assert engine.engine.calls == [1, 1]
+    engine.forget(), engine.forget()
+
+
+def test_everything_else_is_the_engines_own(tmp_path):
+    engine = JournaledEngine(CountingEngine(), tmp_path / "rollout.jsonl")
+    assert engine.policy_version == 3
+    assert not hasattr(engine, "no_such_thing")

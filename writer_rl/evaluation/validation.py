@@ -1,0 +1,66 @@
+"""Evaluation during training: the Writer's greedy memories of validation networks, measured without answerer or judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rollout.engine import Engine
+from rollout.sampler import write_memories
+from rollout.writer_prompt import WriterPrompt
+from writer_rl.evaluation.memory_metrics import COMPONENTS, memory_metrics
+from writer_rl.train.data import TaughtNetwork
+from writer_rl.train.distributed import World
+
+WEIGHTS = {name: "steps" for name in (*COMPONENTS, "total")} | {
+    "question_score": "questions",
+    "update_accuracy": "reference_updates",
+    "attribution_accuracy": "matched_contents",
+}
+"""What each mean is a mean over, so that the means of several ranks can be joined."""
+
+KEYS = tuple(f"evaluation/{name}" for name in (*WEIGHTS, *sorted(set(WEIGHTS.values())), "records"))
+
+
+class Validation:
+    """Writes the networks' memories with the current policy and measures them.
+
+    networks: with their references; each rank takes its share. options: those of `rollout.sampler.sample_groups`.
+
+    Example: ``Validation(networks, prompt, 2048, world)(engine)["evaluation/phi"]``
+    """
+
+    keys = KEYS
+
+    def __init__(
+        self, networks: Sequence[TaughtNetwork], prompt: WriterPrompt, max_new_tokens: int, world: World, **options: Any
+    ) -> None:
+        self._mine = networks[world.rank :: world.size]
+        self._prompt = prompt
+        self._max_new_tokens = max_new_tokens
+        self._world = world
+        self._options = options
+
+    def __call__(self, engine: Engine) -> dict[str, float | None]:
+        """All of `keys`; None for a mean over nothing. Collective."""
+        found: dict[str, float] = {}
+        if self._mine:
+            networks = [taught.network for taught in self._mine]
+            written = write_memories(networks, engine, self._prompt, self._max_new_tokens, **self._options)
+            references = {taught.network.network_id: taught.teacher for taught in self._mine}
+            questions = {network.network_id: network.questions for network in networks}
+            found = memory_metrics(written.values(), references, questions)
+        return joined_means(self._world.gather(found))
+
+
+def joined_means(parts: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
+    """The metrics over everything, from those of disjoint parts (`memory_metrics`), under `KEYS`.
+
+    Example: a mean of 0.5 over 2 questions and one of 1.0 over 6 join to 0.875.
+    """
+    counts = {name: sum(part.get(name, 0) for part in parts) for name in {*WEIGHTS.values(), "records"}}
+    joined: dict[str, float | None] = {}
+    for name, count in WEIGHTS.items():
+        total = sum(part[name] * part[count] for part in parts if name in part)
+        joined[name] = total / counts[count] if counts[count] and any(name in part for part in parts) else None
+    return {f"evaluation/{name}": value for name, value in {**joined, **counts}.items()}

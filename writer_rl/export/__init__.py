@@ -1,0 +1,1 @@
+"""A checkpoint as a plain Hugging Face folder."""

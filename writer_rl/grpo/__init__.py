@@ -1,0 +1,1 @@
+"""Position-aligned GRPO (Eq. 23-27). Read `run.py` first."""

@@ -1,0 +1,163 @@
+"""One flat record of figures per round. Its keys are the same from the first round to the last, null where nothing was measured.
+
+Fixed keys make curves comparable, and they make it safe for ranks to reduce them: no rank ever lacks a key another has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, pstdev
+from typing import Any
+
+import numpy as np
+
+from rollout.mismatch import mismatch
+from rollout.sync import SyncReport
+from writer_rl.grpo.advantages import MIN_SIGMA
+from writer_rl.grpo.groups import Group, ScoredStep
+from writer_rl.grpo.update import SKIP_REASONS, UpdateReport
+
+COMPONENTS = ("json", "schema", "dup", "stop", "valid", "phi_macro", "phi_worst", "phi", "chain", "mem", "penalty")
+PHASES = ("rollout", "reward", "qa", "update", "sync", "evaluation", "checkpoint", "round")
+MISMATCH = ("mean", "max", "k3", "ratio_mean", "ratio_min", "ratio_max", "tokens", "dropped")
+PERF = ("rollout_tokens_per_s", "update_tokens_per_s", "peak_memory_gib")
+
+Metrics = dict[str, float | int | None]
+
+
+def reward_metrics(groups: Sequence[Group], positions: int) -> Metrics:
+    """``reward/*``: mean and standard deviation of each component and of the return over all steps, and how many (network,
+    position) cells say nothing (sigma < 0.02), in all and per position 0..positions-1."""
+    rewards = [scored.reward for scored in _steps(groups)]
+    found: Metrics = {}
+    for name in COMPONENTS:
+        found |= _spread(f"reward/{name}", [getattr(reward, name) for reward in rewards])
+    for name in rewards[0].terms if rewards else ():
+        found |= _spread(f"reward/term/{name}", [reward.terms[name] for reward in rewards])
+    found |= _spread("reward/return", [float(value) for group in groups for value in group.returns.ravel()])
+    silent = [(t, bool(sigma < MIN_SIGMA)) for group in groups for t, sigma in enumerate(group.deviations)]
+    found["reward/zero_variance"] = _mean([zero for _, zero in silent])
+    for position in range(positions):
+        found[f"reward/zero_variance/position_{position}"] = _mean([zero for t, zero in silent if t == position])
+    found["reward/advantage_abs_mean"] = _mean([float(a) for group in groups for a in np.abs(group.advantages).ravel()])
+    return found
+
+
+def rollout_metrics(groups: Sequence[Group], update: UpdateReport) -> Metrics:
+    """``rollout/*``: lengths, truncation, what became of the actions, and how far the sampler is from the trainer."""
+    steps = [scored.step for scored in _steps(groups)]
+    completions = [len(made.completion_ids) for made in steps]
+    prompts = [len(made.prompt_ids) for made in steps]
+    reports = [made.report for made in steps]
+    found: Metrics = {
+        "rollout/completion_length/mean": _mean(completions),
+        "rollout/completion_length/min": min(completions),
+        "rollout/completion_length/max": max(completions),
+        "rollout/prompt_length/mean": _mean(prompts),
+        "rollout/prompt_length/max": max(prompts),
+        "rollout/truncation": _mean([made.finish_reason == "length" for made in steps]),
+        "rollout/actions_attempted": _mean([report.attempted for report in reports]),
+        "rollout/actions_applied": _mean([report.applied for report in reports]),
+        "rollout/actions_invalid": _mean([len(report.errors) for report in reports]),
+        "rollout/updates_applied": _mean([len(report.updated_from) for report in reports]),
+        "rollout/omitted_heads": _mean([made.omitted_heads for made in steps]),
+        "rollout/completions": len(steps),
+        "rollout/distinct": len({made.completion_ids for made in steps}) / len(steps),
+    }
+    if update.sampler_logprobs:
+        return found | mismatch(update.sampler_logprobs, update.trainer_logprobs).to_metrics()
+    return found | {f"rollout/mismatch_{name}": None for name in MISMATCH}
+
+
+def engine_metrics(synced: SyncReport, ranks: Sequence[Mapping[str, float]]) -> Metrics:
+    """How near engine and trainer were at the last sync's probe, and the share of prompt tokens that came from a cache.
+
+    ranks: each rank's ``Engine.metrics()`` since the last round; the share depends on the engine's scheduling.
+    """
+    prompts = sum(figures["prompt_tokens"] for figures in ranks)
+    cached = sum(figures.get("cached_prompt_tokens", 0.0) for figures in ranks)
+    return {
+        "rollout/sync_max_difference": synced.max_difference,
+        "rollout/sync_mean_difference": synced.mean_difference,
+        "perf/prefix_cache_hit_rate": cached / prompts if prompts else 0.0,
+    }
+
+
+def policy_metrics(update: UpdateReport, epochs: int, lr: float, version: int, steps: int) -> Metrics:
+    """``policy/*``: the update's figures; ``kl`` and ``clip_fraction`` of the last pass, and of each."""
+    last = update.epochs[-1] if update.epochs else None
+    found: Metrics = {
+        "policy/samples": update.samples,
+        "policy/loss": last and last.loss,
+        "policy/kl": last and last.kl,
+        "policy/clip_fraction": last and last.clip_fraction,
+        "policy/entropy": update.entropy,
+        "policy/grad_norm": last and last.grad_norm,
+        "policy/lr": lr,
+        "policy/version": version,
+        "policy/steps_taken": update.steps,
+        "policy/steps_total": steps,
+    }
+    for index in range(epochs):
+        epoch = update.epochs[index] if index < len(update.epochs) else None
+        for name in ("loss", "kl", "clip_fraction", "grad_norm"):
+            found[f"policy/{name}/epoch_{index + 1}"] = getattr(epoch, name) if epoch else None
+    return found
+
+
+def qa_metrics(groups: Sequence[Group]) -> Metrics:
+    """``qa/*``: the terminal gain over trajectories, and what asking cost."""
+    asked = [group.qa for group in groups if group.qa is not None]
+    found = _spread("qa/gain", [value for qa in asked for value in qa.gains])
+    found["qa/both"] = _mean([value for qa in asked for value in qa.both])
+    found["qa/s1"] = _mean([value for qa in asked for value in qa.s1])
+    for name in ("questions", "failed", "calls", "naive_calls"):
+        found[f"qa/{name}"] = sum(getattr(qa, name) for qa in asked)
+    found["qa/networks_without_gain"] = sum(qa.judged == 0 for qa in asked)
+    return found
+
+
+def skip_metrics(counts: Mapping[str, int], consecutive: int) -> Metrics:
+    """``skips/*``: skipped updates by reason since the run began, and rounds in a row without an optimizer step."""
+    found: Metrics = {f"skips/{reason}": counts.get(reason, 0) for reason in SKIP_REASONS}
+    return found | {"skips/total": sum(counts.values()), "skips/consecutive": consecutive}
+
+
+def time_metrics(seconds: Mapping[str, float], generated: int, trained: int, peak_gib: float | None) -> Metrics:
+    """``time/*`` seconds of each phase and ``perf/*``.
+
+    generated: sampled tokens; trained: prompt and completion tokens, once for every forward-backward pass over them.
+    """
+    found: Metrics = {f"time/{phase}": seconds.get(phase, 0.0) for phase in PHASES}
+    rates = (_rate(generated, seconds.get("rollout")), _rate(trained, seconds.get("update")), peak_gib)
+    return found | dict(zip((f"perf/{name}" for name in PERF), rates, strict=True))
+
+
+def checked(metrics: Metrics, keys: Iterable[str] | None = None) -> Metrics:
+    """The metrics with numbers that JSON can hold (not finite: null); RuntimeError if the keys are not `keys`."""
+    if keys is not None and set(keys) != set(metrics):
+        differing = sorted(set(keys) ^ set(metrics))
+        raise RuntimeError(f"metrics: the keys of a run are fixed, but these came or went: {', '.join(differing)}")
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in metrics.items()}
+
+
+def untimed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A metrics record without what depends on the clock: what two equal runs agree on."""
+    return {key: value for key, value in record.items() if not key.startswith(("time/", "perf/"))}
+
+
+def _steps(groups: Sequence[Group]) -> list[ScoredStep]:
+    return [scored for group in groups for trajectory in group.trajectories for scored in trajectory.steps]
+
+
+def _spread(key: str, values: Sequence[float]) -> Metrics:
+    return {f"{key}/mean": _mean(values), f"{key}/std": pstdev(values) if values else None}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(fmean(values)) if values else None
+
+
+def _rate(count: int, seconds: float | None) -> float | None:
+    return count / seconds if seconds else None

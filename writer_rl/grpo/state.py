@@ -1,0 +1,46 @@
+"""What a GRPO run has to remember besides parameters and optimizer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from writer_rl.grpo.update import UpdateReport
+
+
+@dataclass
+class RunState:
+    """Decides the rest of a run; saved with every checkpoint.
+
+    Example: ``RunState(round=12, policy_version=11, optimizer_steps=21, skips={"kl": 2})``: one round took no step, another
+    only its first.
+    """
+
+    round: int = 0
+    """Rounds finished; the network order is a function of it."""
+    policy_version: int = 0
+    optimizer_steps: int = 0
+    skips: dict[str, int] = field(default_factory=dict)
+    consecutive_skips: int = 0
+    best: float | None = None
+    evaluations_without_best: int = 0
+    wandb_id: str | None = None
+    reference: str = ""
+    """The frozen policy of the KL term."""
+    frozen: dict[str, str] = field(default_factory=dict)
+    """Hashes of the terminal questions, their budgets, prompts and judge."""
+
+    def count(self, update: UpdateReport) -> None:
+        """One more round is over. Any optimizer step makes a new policy version and ends a row of skips."""
+        self.round += 1
+        self.optimizer_steps += update.steps
+        self.policy_version += update.steps > 0
+        if update.skipped:
+            self.skips[update.skipped] = self.skips.get(update.skipped, 0) + 1
+        self.consecutive_skips = 0 if update.steps else self.consecutive_skips + 1
+
+    def evaluated(self, value: float | None) -> bool:
+        """Take note of an evaluation; whether it is the best so far."""
+        is_best = value is not None and (self.best is None or value > self.best)
+        self.best = value if is_best else self.best
+        self.evaluations_without_best = 0 if is_best else self.evaluations_without_best + 1
+        return is_best

@@ -1,0 +1,1 @@
+"""The product: a living memory of a group chat, and who writes it."""

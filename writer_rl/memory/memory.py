@@ -1,0 +1,338 @@
+"""A usable memory of a group chat in ten lines.
+
+from writer_rl import Memory
+
+with Memory("family.db", writer="exports/writer") as memory:
+    memory.remember("WhatsApp Chat with Family.txt")
+    answer = memory.ask("What does Alice think of the new flat?")
+    print(answer.text)
+    for line in answer.evidence:
+        print(line)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memory_env.datafile import DataError
+from memory_env.ingest import ChatMessage, ReadOptions, read_source
+from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES, without_repeats
+from memory_env.ingest.text_stream import well_formed
+from memory_env.ingest.times import TimeError, instant, parse_time
+from memory_env.network import Question, Segment
+from memory_env.provenance import Provenance
+from memory_env.records import GROUP, Record
+from memory_env.state import MemoryState
+from memory_env.step import step
+from memory_env.store.intake import WINDOW, arrive
+from memory_env.store.store import Arrived, MemoryStore, Written
+
+if TYPE_CHECKING:
+    from memory_env.query.pipeline import QueryPipeline
+    from memory_env.query.protocol import Answerer, EvidenceItem
+    from writer_rl.memory.writers import SegmentWriter
+
+COMMIT_MESSAGES = 1000
+"""Without a Writer, so many messages share one commit."""
+
+
+@dataclass
+class Remembered:
+    """What `Memory.remember` did.
+
+    Example:
+        Remembered(new=812, known=4031, segments=35, records=120, updates=9, invalid=2)
+    """
+
+    new: int = 0
+    known: int = 0
+    segments: int = 0
+    records: int = 0
+    updates: int = 0
+    invalid: int = 0
+    verbatim_only: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class EvidenceLine:
+    """One piece of evidence: who said it, when, what, about whom, and the messages behind it.
+
+    `track` is "messages" or "memory"; `behind` are the verbatim messages of a derived record.
+    """
+
+    track: str
+    speaker: str
+    ts: str
+    content: str
+    owner: str = ""
+    layer: str = ""
+    current: bool = True
+    behind: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        about = f" about {self.owner}" if self.owner and self.owner != self.speaker else ""
+        outdated = "" if self.current else " (since superseded)"
+        line = f"{self.speaker} @ {self.ts}{about}: {self.content}{outdated}"
+        if self.track == "messages":
+            return line
+        return "\n".join([f"{line}  [{self.layer}]", *(f"    from {message}" for message in self.behind)])
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer with its evidence, the derived records first."""
+
+    question: str
+    text: str
+    evidence: tuple[EvidenceLine, ...]
+
+
+class Memory:
+    """A memory file and what reads and writes it.
+
+    path: the SQLite file; made if it is not there, unless `create` is false.
+    writer: "none" (messages only), an exported Writer's folder, "served:MODEL" (a trained Writer behind a server),
+        "endpoint:MODEL" (any language model), or a SegmentWriter. Loaded when first used.
+    config: how a Writer is run (an EvaluationConfig); answerer: who answers (the offline one); pipeline: the retrieval.
+    provenance: how the messages behind a record are found; None: by shared words (memory_env.provenance).
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        writer: str | SegmentWriter = "none",
+        *,
+        create: bool = True,
+        config: Any = None,
+        base_url: str | None = None,
+        answerer: Answerer | None = None,
+        pipeline: QueryPipeline | None = None,
+        provenance: Provenance | None = None,
+    ):
+        self.store = MemoryStore(path, create)
+        self._source, self._config, self._base_url = writer, config, base_url
+        self._writer: SegmentWriter | None = None
+        self._answerer, self._pipeline, self._provenance = answerer, pipeline, provenance
+        self._indexed: tuple[Any, Any] | None = None
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and the Writer."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self.store.close()
+
+    def remember(
+        self,
+        source: str | Path | Sequence[ChatMessage],
+        format: str = "auto",
+        options: ReadOptions | None = None,
+        window: int = WINDOW,
+        gap_hours: float = GAP_HOURS,
+        on_segment: Callable[[int, int], None] | None = None,
+    ) -> Remembered:
+        """Read a chat export (or take messages) and write what is new into the memory. What it knows already stays as it is.
+
+        Stopped at any moment, the file holds whole segments, and the same call goes on. `on_segment(messages done, of all)`.
+        Raises DataError for a source that can't be read.
+        """
+        result = Remembered()
+        messages = _messages(source, format, options or ReadOptions(), result)
+        arrived = arrive(self.store, messages, window, gap_hours, max(MOST_MESSAGES, window))
+        result.new = sum(len(segment.sources) for segment in arrived)
+        result.known = len(messages) - result.new
+        del messages
+        if arrived:
+            self._write(arrived, result, on_segment)
+        return result
+
+    def _write(self, arrived: list[Arrived], result: Remembered, on_segment: Callable[[int, int], None] | None) -> None:
+        writer = self._open_writer()
+        state, position = self.store.state(), self.store.next_position()
+        counts = self.store.counts()
+        sizes = [counts["messages"], counts["records"], counts["edges"]]
+        waiting: list[Written] = []
+        # Segments are let go once they are written: `arrived` may be a long export.
+        todo, done = arrived[::-1], 0
+        arrived.clear()
+        while todo:
+            part = todo.pop()
+            part = replace(part, segment=replace(part.segment, position=position))
+            written = self._one(writer, state, part, sizes, todo, result)
+            if written is None:
+                continue
+            waiting.append(written[0])
+            state, position = written[1], position + 1
+            done += len(part.sources)
+            if writer.identity != "none" or sum(len(one.messages) for one in waiting) >= COMMIT_MESSAGES:
+                self.store.append(waiting)
+                waiting = []
+            if on_segment is not None:
+                on_segment(done, result.new)
+        if waiting:
+            self.store.append(waiting)
+
+    def _one(
+        self,
+        writer: SegmentWriter,
+        state: MemoryState,
+        part: Arrived,
+        sizes: list[int],
+        todo: list[Arrived],
+        result: Remembered,
+    ) -> tuple[Written, MemoryState] | None:
+        """A segment written, and the state after it; None if it was too long and its halves went back to `todo`."""
+        from writer_rl.memory.writers import NOOP_OUTPUT, SegmentTooLong
+
+        name = writer.identity
+        try:
+            completion, cut_short = writer.write(state, part.segment)
+        except SegmentTooLong:
+            if len(part.sources) > 1:
+                todo += reversed(_halves(part))
+                return None
+            completion, cut_short, name = NOOP_OUTPUT, False, "none"
+            result.verbatim_only += 1
+        after, report = step(state, part.segment, completion, hit_length_limit=cut_short, provenance=self._provenance)
+        records, edges = after.derived(sizes[1]), after.edges(sizes[2])
+        written = Written(part, name, completion, report, after.verbatim(sizes[0]), records, edges)
+        sizes[:] = [sizes[0] + len(part.sources), sizes[1] + len(records), sizes[2] + len(edges)]
+        result.segments += 1
+        result.records += len(records)
+        result.updates += len(edges)
+        result.invalid += bool(report.errors)
+        return written, after
+
+    def _open_writer(self) -> SegmentWriter:
+        if self._writer is None:
+            if isinstance(self._source, str):
+                from writer_rl.memory.writers import open_segment_writer
+
+                self._writer = open_segment_writer(self._source, self._config, self._base_url)
+            else:
+                self._writer = self._source
+        return self._writer
+
+    def ask(self, question: str, as_of: str | None = None) -> Answered:
+        """The answer from the memory, or from the memory as it was at a time (ISO 8601; a date means its end)."""
+        from memory_env.query.answer.offline import OfflineAnswerer
+        from memory_env.query.pipeline import QueryPipeline
+
+        question = well_formed(question)
+        if not question.strip():
+            raise DataError("the question is empty")
+        if self._pipeline is None:
+            self._pipeline = QueryPipeline()
+        state = self.state(as_of)
+        if self._indexed is None or self._indexed[0] is not state:
+            self._indexed = (state, self._pipeline.index(state))
+        evidence = self._pipeline.evidence(question, self._indexed[1])
+        asked = Question(id="ask", category="", question=question, answer="")
+        answer = (self._answerer or OfflineAnswerer()).answer(asked, evidence)
+        rows = [item for row in evidence.rows for chain in row.chains for item in chain]
+        rows += [item for row in evidence.rows for item in row.said]
+        fallbacks = [row.fallback for row in evidence.rows if row.fallback is not None]
+        spoken = list(dict.fromkeys([*fallbacks, *evidence.messages]))
+        lines = [_line("memory", item, state) for item in dict.fromkeys(rows)]
+        return Answered(question, answer.text, tuple(lines + [_line("messages", item, state) for item in spoken]))
+
+    def state(self, as_of: str | None = None) -> MemoryState:
+        """The memory state, now or at a time. Read again only when the file has grown."""
+        size = tuple(self.store.counts().values())
+        known = getattr(self, "_known_state", None)
+        if known is None or known[0] != (size, as_of):
+            known = ((size, as_of), self.store.state(None if as_of is None else moment(as_of)))
+            self._known_state = known
+        return known[1]
+
+    def chains(self, owner: str, as_of: str | None = None) -> list[tuple[Record, ...]]:
+        """What is recorded about a member (or GROUP): one chain per current record, oldest version first.
+
+        DataError for a name that the memory does not know.
+        """
+        state = self.state(as_of)
+        if owner != GROUP and owner not in state.roster:
+            known = ", ".join(state.roster) or "nobody"
+            raise DataError(f"{owner!r} is no member; the memory knows {known}, and GROUP")
+        return [state.chain(record.entry_id) for record in state.heads(owner)]
+
+
+def moment(text: str) -> float:
+    """Seconds since 1970 of a time; a date alone means its end. DataError for what is no time."""
+    try:
+        ts = parse_time(text)
+    except TimeError as error:
+        raise DataError(f"--as-of {text}: {error}; write it like 2025-03-01 or 2025-03-01T18:30") from None
+    seconds = instant(ts)
+    if seconds is None:
+        raise DataError(f"--as-of {text}: can't be read; write it like 2025-03-01 or 2025-03-01T18:30")
+    if len(ts) == len("2025-03-01"):
+        # The last microsecond of the day; a day's end is a number even where no next day is a date.
+        seconds += timedelta(days=1).total_seconds() - 1e-6
+    return seconds
+
+
+def _messages(source: Any, format: str, options: ReadOptions, result: Remembered) -> list[ChatMessage]:
+    if not isinstance(source, (str, Path)):
+        return [_well_formed(message) for message in source]
+    read = read_source(source, format, options)
+    spoken = []
+    for chat in read.chats:
+        spoken += without_repeats(chat)
+        for what, count in chat.tally.items():
+            result.counts[what] = result.counts.get(what, 0) + count
+        result.notes += [note for note in chat.notes if note not in result.notes]
+    # Benchmarks come as networks; their messages are remembered like any others.
+    told = [
+        ChatMessage(
+            message.speaker,
+            message.content,
+            message.ts,
+            message.speaker_id,
+            message.turn_id,
+            network.network_id,
+            message.reply_to,
+        )
+        for network in read.networks
+        for message in network.messages
+    ]
+    return spoken + [_well_formed(message) for message in told]
+
+
+def _well_formed(message: ChatMessage) -> ChatMessage:
+    texts = {each.name: getattr(message, each.name) for each in fields(message) if each.type == "str"}
+    whole = {name: well_formed(text) for name, text in texts.items()}
+    return message if whole == texts else replace(message, **whole)
+
+
+def _halves(part: Arrived) -> tuple[Arrived, Arrived]:
+    middle = len(part.sources) // 2
+    messages = part.segment.messages
+
+    def piece(first: int, last: int) -> Arrived:
+        chosen = messages[first:last]
+        segment = Segment(part.segment.position, part.segment.session_id, chosen[0].ts, chosen)
+        return Arrived(segment, part.sources[first:last], part.keys[first:last])
+
+    return piece(0, middle), piece(middle, len(messages))
+
+
+def _line(track: str, item: EvidenceItem, state: MemoryState) -> EvidenceLine:
+    behind = []
+    for entry_id in item.messages if track == "memory" else ():
+        message = state.get(entry_id)
+        if message is not None:
+            behind.append(f"{message.source} @ {message.ts}: {message.content}")
+    return EvidenceLine(track, item.source, item.ts, item.content, item.owner, item.layer, item.current, tuple(behind))

@@ -1,0 +1,1 @@
+"""What a run leaves behind, and what it needs: its directory, its figures, its machine."""

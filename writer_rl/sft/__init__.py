@@ -1,0 +1,1 @@
+"""Supervised fine-tuning. Read `run.py` first."""

@@ -1,0 +1,1 @@
+"""What every training needs: DeepSpeed, ranks, optimizers, checkpoints, data, engines."""

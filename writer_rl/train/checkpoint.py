@@ -1,0 +1,252 @@
+"""Checkpoints that are whole or absent, hold everything that decides the rest of a run, and are plain Hugging Face inside.
+
+checkpoints/
+  latest                 the name of the newest checkpoint; moved last, so a reader never sees half of one
+  best                   the name of the best one by evaluation
+  000012/                after 12 rounds (GRPO) or steps (SFT)
+    state.json           counters, policy version, order position, world size, reference, ...
+    engine/              DeepSpeed's parameters and optimizer state, one part per rank where ZeRO shards them
+    rng-00000.pt         random number generators, per rank
+    model/               the model as `from_pretrained` reads it, an adapter merged; the adapter apart in model/adapter/
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import numpy as np
+import torch
+
+from memory_env.files import write_text
+from writer_rl.model.lora import ADAPTER, has_adapter, merged, save_adapter
+from writer_rl.model.policy import Policy
+from writer_rl.train.backend import Backend
+from writer_rl.train.distributed import World
+
+FORMAT = 1
+POINTERS = ("latest", "best")
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that can't be used here; one line with the remedy."""
+
+
+class Checkpoints:
+    """The checkpoints of one run directory. Every method but the look-ups is collective.
+
+    keep: how many of the newest stay, beside the best.
+
+    Example:
+        checkpoints = Checkpoints(run / "checkpoints", world, keep=2)
+        checkpoints.save(12, backend, tokenizer, {"round": 12, ...})
+        state = checkpoints.restore(checkpoints.latest(), backend)      # {"round": 12, ...}
+    """
+
+    def __init__(self, folder: Path, world: World, keep: int = 2) -> None:
+        self.folder = folder
+        self.world = world
+        self.keep = keep
+
+    def latest(self) -> Path | None:
+        """The newest complete checkpoint, if there is one."""
+        return pointed_checkpoint(self.folder, "latest")
+
+    def best(self) -> Path | None:
+        """The best checkpoint by evaluation, if one was marked."""
+        return pointed_checkpoint(self.folder, "best")
+
+    def save(self, number: int, backend: Backend, tokenizer: Any, state: Mapping[str, Any], best: bool = False) -> Path:
+        """Write checkpoint `number`, then point to it, then remove the old ones. `state` must be JSON."""
+        final = self.folder / f"{number:06d}"
+        draft = self.folder / f".{final.name}.draft"
+        if self.world.is_main:
+            shutil.rmtree(draft, ignore_errors=True)
+            draft.mkdir(parents=True)
+        self.world.barrier()
+        backend.save(draft)
+        torch.save(_rng_state(), draft / f"rng-{self.world.rank:05d}.pt")
+        weights = whole_weights(backend)
+        if self.world.is_main:
+            save_hf(backend.policy, weights, tokenizer, draft / "model")
+            described = {**_description(backend), **state}
+            (draft / "state.json").write_text(json.dumps(described, indent=1), encoding="utf-8")
+        self.world.barrier()
+        if self.world.is_main:
+            _sync_tree(draft)
+            shutil.rmtree(final, ignore_errors=True)  # left by a run that was killed before it moved the pointer
+            draft.rename(final)
+            _sync_folder(self.folder)
+            self._point("latest", final)
+            if best:
+                self._point("best", final)
+            self._prune()
+        self.world.barrier()
+        return final
+
+    def restore(self, path: Path, backend: Backend) -> dict[str, Any]:
+        """Load parameters, optimizer and random states; returns the state that `save` was given.
+
+        Raises CheckpointError for another model's checkpoint, and for another number of ranks or ZeRO stage, whose optimizer
+        parts would not fit.
+        """
+        state = read_state(path)
+        _check_fits(path, state, _description(backend))
+        try:
+            backend.load(path)
+            rng = path / f"rng-{self.world.rank:05d}.pt"
+            if rng.is_file():  # more ranks than before: the new ones keep their own
+                _set_rng_state(torch.load(rng, weights_only=True))
+        except torch.OutOfMemoryError:
+            raise
+        except (RuntimeError, OSError, EOFError, UnpicklingError, KeyError) as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0].partition(". ")[0]
+            raise CheckpointError(
+                f"{path}: is damaged ({reason}); go on from an older one: --trainer.resume {path.parent}/NUMBER"
+            ) from None
+        return state
+
+    def forget_after(self, number: int) -> None:
+        """Remove the checkpoints beyond `number`: a run that goes on from there makes them anew. Called on the main rank."""
+        for path in self.folder.glob("[0-9]*"):
+            if path.name.isdigit() and int(path.name) > number:
+                shutil.rmtree(path)
+
+    def _point(self, pointer: str, path: Path) -> None:
+        write_text(self.folder / pointer, path.name + "\n")
+
+    def _prune(self) -> None:
+        complete = sorted(p for p in self.folder.iterdir() if p.name.isdigit())
+        kept = {*complete[-self.keep :], self.best(), self.latest()}
+        for path in complete:
+            if path not in kept:
+                shutil.rmtree(path)
+        for draft in self.folder.glob(".*.draft"):
+            shutil.rmtree(draft)
+
+
+def pointed_checkpoint(folder: Path, pointer: str) -> Path | None:
+    """The complete checkpoint that `folder`/latest or best names, if there is one.
+
+    Where a copy of the run has lost its `latest`, that is the complete one with the highest number.
+    """
+    file = folder / pointer
+    path = folder / file.read_text(encoding="utf-8").strip() if file.is_file() else None
+    if path is not None and (path / "state.json").is_file():
+        return path
+    complete = [p for p in folder.glob("[0-9]*") if p.name.isdigit() and (p / "state.json").is_file()]
+    return max(complete, key=lambda p: int(p.name), default=None) if pointer == "latest" else None
+
+
+def find_checkpoint(path: Path) -> Path:
+    """`path` if it is a checkpoint, the one it points to if it is `latest` or `best`, else the newest of the run directory or
+    checkpoints folder that it is.
+
+    Raises CheckpointError where there is none.
+    """
+    if path.is_file() and path.name in POINTERS:
+        pointed = pointed_checkpoint(path.parent, path.name)
+        if pointed is not None:
+            return pointed
+    for folder in (path, path / "checkpoints"):
+        if (folder / "state.json").is_file():
+            return folder
+        newest = pointed_checkpoint(folder, "latest")
+        if newest is not None:
+            return newest
+    raise CheckpointError(f"{path}: no checkpoint (a folder with state.json, or a run directory that has one)")
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """The state of a checkpoint; CheckpointError if it is not one, or from a newer version of this program."""
+    try:
+        state = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        version = state["format"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise CheckpointError(f"{path}: not a checkpoint: no readable state.json") from None
+    if version != FORMAT:
+        raise CheckpointError(f"{path}: checkpoint format {version}; this version reads format {FORMAT}")
+    return state
+
+
+def whole_weights(backend: Backend) -> dict[str, torch.Tensor] | None:
+    """All parameters on the CPU, on the main rank only (None elsewhere). Collective under ZeRO-3."""
+    weights = {}
+    for name, tensor in backend.full_parameters():
+        if backend.world.is_main:
+            # A copy: DeepSpeed's parameters are views of one flat buffer, which safetensors takes for shared memory.
+            weights[name] = tensor.to("cpu", copy=True).contiguous()
+    return weights if backend.world.is_main else None
+
+
+def save_hf(policy: Policy, weights: dict[str, torch.Tensor], tokenizer: Any, folder: Path) -> None:
+    """A directory that `AutoModelForCausalLM.from_pretrained` reads: safetensors, configurations, tokenizer, chat template.
+
+    weights: the model's whole tensors by its own names. An adapter is merged, and also stands apart in adapter/.
+    """
+    policy.model.save_pretrained(folder, state_dict=dict(merged(policy.model, weights.items())))
+    tokenizer.save_pretrained(folder)
+    if has_adapter(policy.model):
+        save_adapter(policy.model, weights, folder / ADAPTER)
+
+
+def _description(backend: Backend) -> dict[str, Any]:
+    shapes = [(n, list(getattr(p, "ds_shape", p.shape))) for n, p in backend.policy.model.named_parameters()]
+    return {
+        "format": FORMAT,
+        "model": hashlib.sha256(json.dumps(shapes).encode()).hexdigest(),
+        "world_size": backend.world.size,
+        "zero_stage": backend.stage,
+    }
+
+
+def _check_fits(path: Path, saved: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    if saved["model"] != here["model"]:
+        raise CheckpointError(f"{path}: a checkpoint of another model: its parameters have other names or shapes")
+    sharded = saved["zero_stage"] or here["zero_stage"]
+    if saved["zero_stage"] != here["zero_stage"] or (sharded and saved["world_size"] != here["world_size"]):
+        raise CheckpointError(
+            f"{path}: saved by {saved['world_size']} rank(s) with ZeRO {saved['zero_stage']}, this run has "
+            f"{here['world_size']} with ZeRO {here['zero_stage']}; run it as it was, or begin a new run from its "
+            f"weights: --model.path {path}/model"
+        )
+
+
+def _rng_state() -> dict[str, Any]:
+    algorithm, keys, *rest = np.random.get_state(legacy=True)
+    return {
+        "python": random.getstate(),
+        "numpy": [algorithm, torch.from_numpy(keys.astype(np.int64)), *rest],
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
+    }
+
+
+def _set_rng_state(state: Mapping[str, Any]) -> None:
+    version, internal, gauss = state["python"]
+    random.setstate((version, tuple(internal), gauss))
+    algorithm, keys, *rest = state["numpy"]
+    np.random.set_state((algorithm, keys.numpy().astype(np.uint32), *rest))
+    torch.set_rng_state(state["torch"])
+    if state["cuda"] is not None and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"])
+
+
+def _sync_tree(folder: Path) -> None:
+    for path in [folder, *folder.rglob("*")]:
+        _sync_folder(path)
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

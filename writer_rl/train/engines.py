@@ -1,0 +1,146 @@
+"""The rollout engine of a training run: built as configured, synced with a proof, its round not lost with the process."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from memory_env import ObservationLimits, PromptTemplate
+from rollout.engine import Engine, Generation, GenerationRequest
+from rollout.hf.engine import HFEngine
+from rollout.sync import BOUNDS, Probe, SyncReport, module_logprobs, sync_and_probe
+from rollout.weights import named_weights
+from rollout.writer_prompt import WriterPrompt
+from writer_rl.config import ROOT, ConfigError, DataSection, SharedConfig, resolve
+from writer_rl.model.lora import merged
+from writer_rl.train.backend import Backend
+
+DEFAULT_PROMPT = ROOT / "configs" / "prompts" / "writer.jinja"
+
+
+def build_engine(config: SharedConfig, backend: Backend, tokenizer: Any, model_path: str, spare: Any = None) -> Engine:
+    """The configured engine, not yet synced.
+
+    spare: a copy of the model made before ZeRO-3 sharded it (`spare_model`); the hf engine else shares the trainer's module.
+    """
+    settings = config.rollout
+    if settings.engine == "hf":
+        module = backend.policy.model if spare is None else spare.to(backend.device)
+        return HFEngine(module, tokenizer, max_batch_tokens=settings.max_batch_tokens)
+    if settings.server is not None:
+        from rollout.vllm.client import VLLMServerEngine
+
+        folder = settings.sync_folder and str(resolve(settings.sync_folder))
+        return VLLMServerEngine(resolve(settings.server), leader=backend.world.is_main, sync_folder=folder)
+    if settings.tensor_parallel > 1:
+        raise ConfigError("rollout.tensor_parallel: in training only a sampler server has several GPUs; set rollout.server")
+    from rollout.vllm.engine import VLLMEngine
+
+    folder = resolve(model_path)
+    return VLLMEngine(
+        str(folder) if folder.is_dir() else model_path,
+        tokenizer,
+        dtype=config.model.dtype,
+        block_size=settings.block_size,
+        gpu_memory_utilization=settings.gpu_memory_utilization,
+        kv_cache_gib=settings.kv_cache_gib,
+        structured_output=settings.structured_output,
+    )
+
+
+def spare_model(policy: Any, config: SharedConfig, stage: int) -> Any:
+    """What the hf engine samples under ZeRO-3, whose parameters lie in shards; None where it can share the trainer's module."""
+    if config.rollout.engine != "hf" or stage < 3:
+        return None
+    return copy.deepcopy(policy.model).requires_grad_(False).eval()
+
+
+def build_prompt(data: DataSection, tokenizer: Any, context: int, max_new_tokens: int) -> WriterPrompt:
+    """The Writer's prompt within a context of so many tokens, room for the completion left."""
+    if context <= max_new_tokens:
+        raise ConfigError(f"rollout.max_new_tokens: {max_new_tokens} leaves no room for a prompt in a context of {context}")
+    template = PromptTemplate.load(resolve(data.prompt) if data.prompt else DEFAULT_PROMPT)
+    limits = ObservationLimits(heads_per_owner=data.heads_per_owner, max_chars=data.max_chars)
+    return WriterPrompt(tokenizer, template, context - max_new_tokens, limits)
+
+
+def sync(engine: Engine, backend: Backend, version: int, probe: Probe, bound: float | None, dtype: str) -> SyncReport:
+    """Give the engine the policy's weights as `version` and prove it (`rollout.sync`). Collective.
+
+    The hf engine has the policy's own module, adapter included; another gets an adapter's weights merged.
+    """
+    model = backend.policy.model
+    weights = named_weights(model)
+    return sync_and_probe(
+        engine,
+        weights if isinstance(engine, HFEngine) else merged(model, weights),
+        version,
+        probe,
+        module_logprobs(model),
+        bound=bound or BOUNDS[getattr(torch, dtype)],
+        reduce_max=lambda value: backend.world.max([value])[0],
+    )
+
+
+class JournaledEngine:
+    """An engine whose finished calls of the current round survive the process.
+
+    A round that is begun again (a kill, a judge that failed) asks the same requests: their seeds name run, network, trajectory,
+    position, policy version and round. Calls found in the journal are answered from it, so nothing is sampled twice; a call is
+    stored whole or not at all, so that batches keep their composition.
+
+    identity: what else decides a completion (the run's settings); calls that were stored under another are not used.
+
+    Example: ``engine = JournaledEngine(engine, run / "rollout-00000.jsonl"); ...; engine.forget()`` once the round is saved.
+    """
+
+    def __init__(self, engine: Engine, path: Path, identity: str = "") -> None:
+        self.engine = engine
+        self.path = path
+        self.identity = identity
+        self._known = dict(_read_journal(path))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
+        """See `rollout.engine.Engine.generate`."""
+        key = _digest(self.identity, requests)
+        if key not in self._known:
+            self._known[key] = self.engine.generate(requests)
+            with self.path.open("a", encoding="utf-8") as stream:
+                rows = [[g.token_ids, g.text, g.logprobs, g.finish_reason] for g in self._known[key]]
+                stream.write(json.dumps({"key": key, "generations": rows}) + "\n")
+        return self._known[key]
+
+    def forget(self) -> None:
+        """The round is safe elsewhere."""
+        self._known.clear()
+        self.path.unlink(missing_ok=True)
+
+
+def _digest(identity: str, requests: Sequence[GenerationRequest]) -> str:
+    digest = hashlib.sha256(identity.encode())
+    for request in requests:
+        digest.update(repr((request.prompt_ids, request.seed, request.sampling)).encode())
+    return digest.hexdigest()
+
+
+def _read_journal(path: Path) -> Iterable[tuple[str, list[Generation]]]:
+    if not path.is_file():
+        return
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            call = json.loads(line)
+        except ValueError:
+            return  # torn by the kill
+        yield (
+            call["key"],
+            [Generation(tuple(ids), text, tuple(logprobs), reason) for ids, text, logprobs, reason in call["generations"]],
+        )
