@@ -14,7 +14,7 @@ from tests.writer_rl.processes import ROOT, train
 from tests.writer_rl.rank_work import weighted
 from tests.writer_rl.tiny_run import save_config
 from tests.writer_rl.train.test_backend import difference, plain_gradient, ragged_samples
-from writer_rl.grpo.metrics import untimed
+from writer_rl.run.metrics import untimed
 
 pytestmark = pytest.mark.ranks
 STAGES = [0, 1, 2, 3]

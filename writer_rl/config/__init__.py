@@ -2,7 +2,7 @@
 
 from writer_rl.config.kinds import KINDS, EvaluationConfig, GRPOConfig, SFTConfig, SharedConfig
 from writer_rl.config.loading import ConfigError, config_keys, help_text, load_config, parse_overrides, to_yaml
-from writer_rl.config.section import ROOT, Section, resolve
+from writer_rl.config.section import DEFAULT_PROMPT, ROOT, Section, resolve
 from writer_rl.config.sections import (
     DataSection,
     EvaluationSection,
@@ -16,6 +16,7 @@ from writer_rl.config.sections import (
 from writer_rl.config.trainers import CurriculumStage, GRPOTrainer, SFTTrainer, TrainerSection
 
 __all__ = [
+    "DEFAULT_PROMPT",
     "KINDS",
     "ROOT",
     "ConfigError",

@@ -11,6 +11,8 @@ from pydantic_core import PydanticCustomError
 
 ROOT = Path(__file__).resolve().parents[2]
 """The repository root: relative paths in a configuration start here."""
+DEFAULT_PROMPT = ROOT / "configs" / "prompts" / "writer.jinja"
+"""The prompt file of a Writer that names none."""
 
 CORPUS_NAMES = ("corpus:train", "corpus:heldout", "corpus:validation", "corpus:practice")
 """Data sources that name the embedded corpus instead of a path."""

@@ -8,13 +8,12 @@ from typing import Any
 from memory_env import ObservationLimits, PromptTemplate
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.config import EvaluationConfig, ModelSection
+from writer_rl.evaluation.prompt_file import prompt_path
 from writer_rl.model.policy import load_policy, load_tokenizer
 
 
 def open_engine(folder: Path, config: EvaluationConfig) -> tuple[Any, WriterPrompt]:
     """(engine, prompt) of a model folder; close the engine when done."""
-    from writer_rl.evaluation.writers import prompt_path
-
     own = (folder / "tokenizer_config.json").is_file() or (folder / "tokenizer.json").is_file()
     tokenizer_source = None if own else config.model.tokenizer
     settings = config.model.model_copy(update={"path": str(folder), "tokenizer": tokenizer_source, "init": "pretrained"})

@@ -13,7 +13,7 @@ from memory_env import MemoryState, Network, ObservationLimits, PromptTemplate, 
 from memory_env.query.answer.endpoint_client import EndpointClient
 from writer_rl.config import EvaluationConfig, ModelSection, resolve
 from writer_rl.evaluation.memories import Completion
-from writer_rl.evaluation.writers import prompt_path
+from writer_rl.evaluation.prompt_file import prompt_path
 
 
 class ServedModel:

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import yaml
-
 from memory_env import DataError, MemoryState, Network, ObservationLimits, PromptTemplate, observe, parse_completion, step
 from memory_env.query.answer.endpoint_client import EndpointClient
-from writer_rl.config import ROOT, EvaluationConfig, resolve
+from writer_rl.config import EvaluationConfig, resolve
 from writer_rl.evaluation.memories import Completion
+from writer_rl.evaluation.prompt_file import prompt_path
 from writer_rl.train.data import taught
 
 TEACHER, NOBODY, ENDPOINT, SERVED = "teacher", "none", "endpoint:", "served:"
@@ -162,26 +161,6 @@ class CheckpointWriter:
                     done(network, [Completion(made.text, made.finish_reason == "length") for made in steps])
         finally:
             engine.close()
-
-
-def prompt_path(config: EvaluationConfig, folder: Path | None = None) -> Path:
-    """The Writer's prompt file: the configured one, else the one that an exported `folder` carries, else the one of the run that
-    `folder` is a checkpoint of, else the built-in one."""
-    if config.data.prompt:
-        return resolve(config.data.prompt)
-    carried = sorted(folder.glob("prompt.*")) if folder else []
-    if carried:
-        return carried[0]
-    trained_with = _prompt_of_run(folder) if folder else None
-    return resolve(trained_with) if trained_with else ROOT / "configs" / "prompts" / "writer.jinja"
-
-
-def _prompt_of_run(folder: Path) -> str | None:
-    """`data.prompt` of the run directory that RUN/checkpoints/STEP/model lies in."""
-    for run in folder.resolve().parents[:3]:
-        if (run / "config.yaml").is_file() and (run / "checkpoints").is_dir():
-            return yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8")).get("data", {}).get("prompt")
-    return None
 
 
 def accept_actions(body: dict[str, Any]) -> str:

@@ -19,11 +19,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from rollout.completion import stop_token_ids
-from writer_rl.config import resolve
+from writer_rl.config import DEFAULT_PROMPT, resolve
 from writer_rl.export.card import model_card
 from writer_rl.model.lora import ADAPTER, ADAPTER_CONFIG, ADAPTER_WEIGHTS
 from writer_rl.train.checkpoint import CheckpointError, find_checkpoint, read_state
-from writer_rl.train.engines import DEFAULT_PROMPT
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 PROMPT_NAME = "prompt"

@@ -1,14 +1,9 @@
-"""One flat record of figures per round. Its keys are the same from the first round to the last, null where nothing was measured.
-
-Fixed keys make curves comparable, and they make it safe for ranks to reduce them: no rank ever lacks a key another has.
-"""
+"""The figures of a GRPO round, by what they describe: rewards, rollouts, engine, policy, questions, skips, time."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
-from typing import Any
 
 import numpy as np
 
@@ -17,13 +12,12 @@ from rollout.sync import SyncReport
 from writer_rl.grpo.advantages import MIN_SIGMA
 from writer_rl.grpo.groups import Group, ScoredStep
 from writer_rl.grpo.update import SKIP_REASONS, UpdateReport
+from writer_rl.run.metrics import Metrics
 
 COMPONENTS = ("json", "schema", "dup", "stop", "valid", "phi_macro", "phi_worst", "phi", "chain", "mem", "penalty")
 PHASES = ("rollout", "reward", "qa", "update", "sync", "evaluation", "checkpoint", "round")
 MISMATCH = ("mean", "max", "k3", "ratio_mean", "ratio_min", "ratio_max", "tokens", "dropped")
 PERF = ("rollout_tokens_per_s", "update_tokens_per_s", "peak_memory_gib")
-
-Metrics = dict[str, float | int | None]
 
 
 def reward_metrics(groups: Sequence[Group], positions: int) -> Metrics:
@@ -132,19 +126,6 @@ def time_metrics(seconds: Mapping[str, float], generated: int, trained: int, pea
     found: Metrics = {f"time/{phase}": seconds.get(phase, 0.0) for phase in PHASES}
     rates = (_rate(generated, seconds.get("rollout")), _rate(trained, seconds.get("update")), peak_gib)
     return found | dict(zip((f"perf/{name}" for name in PERF), rates, strict=True))
-
-
-def checked(metrics: Metrics, keys: Iterable[str] | None = None) -> Metrics:
-    """The metrics with numbers that JSON can hold (not finite: null); RuntimeError if the keys are not `keys`."""
-    if keys is not None and set(keys) != set(metrics):
-        differing = sorted(set(keys) ^ set(metrics))
-        raise RuntimeError(f"metrics: the keys of a run are fixed, but these came or went: {', '.join(differing)}")
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in metrics.items()}
-
-
-def untimed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A metrics record without what depends on the clock: what two equal runs agree on."""
-    return {key: value for key, value in record.items() if not key.startswith(("time/", "perf/"))}
 
 
 def _steps(groups: Sequence[Group]) -> list[ScoredStep]:

@@ -8,6 +8,7 @@ from typing import Protocol
 from memory_env import MemoryState, ObservationLimits, PromptTemplate, Segment, observe
 from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
 from writer_rl.config import EvaluationConfig
+from writer_rl.evaluation.prompt_file import prompt_path
 from writer_rl.evaluation.writers import (
     ENDPOINT,
     NOBODY,
@@ -15,7 +16,6 @@ from writer_rl.evaluation.writers import (
     accept_actions,
     checkpoint_folder,
     checkpoint_identity,
-    prompt_path,
 )
 
 NOOP_OUTPUT = '{"actions":[{"action":"NOOP"}]}'

@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-
-import torch
 
 from memory_env import DataError
 from memory_env.corpus import BiasRates
@@ -20,16 +18,16 @@ from memory_env.corpus.sets import sft_shape
 from memory_env.corpus.shapes import Shape
 from writer_rl.config import ConfigError, CurriculumStage, SFTConfig, resolve
 from writer_rl.evaluation.validation import Validation
-from writer_rl.grpo.metrics import checked
-from writer_rl.model.batching import collate, length, micro_batches
 from writer_rl.model.lora import add_adapter
 from writer_rl.model.policy import load_policy, load_tokenizer
 from writer_rl.run.directory import RunDirectory
 from writer_rl.run.doctor import cheap_checks, require
+from writer_rl.run.metrics import checked
 from writer_rl.run.tracking import Tracker
 from writer_rl.sft.curriculum import Curriculum, Progress
 from writer_rl.sft.demonstrations import CorpusTaste, Demonstration, Stream, copy_pool, corpus_pool, demonstrate, network_pool
-from writer_rl.train.backend import Backend, StepOutcome
+from writer_rl.sft.step import StepFigures, sft_step
+from writer_rl.train.backend import Backend
 from writer_rl.train.checkpoint import Checkpoints, save_hf, whole_weights
 from writer_rl.train.data import TaughtNetwork, load_sources, load_training, taught
 from writer_rl.train.deepspeed_config import zero_settings
@@ -41,25 +39,6 @@ from writer_rl.train.stop import StopRequested, StopSignals, TrainingStalled
 
 FINAL = "final"
 """The trained Writer's folder in the run directory, as `from_pretrained` reads it."""
-
-NO_WORK = Demonstration((0,), (0,))
-"""What a rank computes when it has no micro-batch left and others have; its loss counts nothing."""
-
-
-@dataclass(frozen=True)
-class StepFigures:
-    """One optimizer step over all ranks: mean loss (nats per completion token), token accuracy, tokens, gradient norm.
-
-    A token counts as right when it gets more than half of the probability.
-    """
-
-    loss: float
-    accuracy: float
-    completion_tokens: int
-    tokens: int
-    grad_norm: float
-    taken: bool
-
 
 def train(config: SFTConfig) -> int:
     """Run or resume SFT as configured; returns the exit code (0, or 130 / 143 after a signal, state saved).
@@ -77,35 +56,6 @@ def train(config: SFTConfig) -> int:
             run.close(code)
             disconnect()
     return code
-
-
-def sft_step(
-    backend: Backend, samples: Sequence[Demonstration], micro_batch_tokens: int, factor: float
-) -> StepFigures:
-    """One optimizer step on `samples`, which every rank has whole and takes its part of. Collective.
-
-    The loss is the mean over all completion tokens of the batch, however it is split over ranks and micro-batches.
-    """
-    world = backend.world
-    share = sorted(samples, key=length)[world.rank :: world.size]
-    groups = [[share[i] for i in group] for group in micro_batches(share, micro_batch_tokens)]
-    passes = int(world.max([len(groups)])[0])
-    count = sum(len(s.completion_ids) for s in samples)
-    sums = torch.zeros(2, dtype=torch.float64, device=backend.device)
-    for index in range(passes):
-        real = index < len(groups)
-        logprobs, _ = backend.logprobs(collate(groups[index] if real else [NO_WORK]).to(backend.device))
-        loss = -logprobs.sum() / count if real else 0.0 * logprobs.sum()
-        backend.backward(loss, last=index == passes - 1)
-        if real:
-            sums += torch.stack([-logprobs.detach().sum(), (logprobs.detach() > math.log(0.5)).sum()]).double()
-    total, right = world.sum(sums.tolist())
-    if math.isfinite(total):
-        outcome = backend.step(factor)
-    else:
-        backend.discard()
-        outcome = StepOutcome(False, math.nan)
-    return StepFigures(total / count, right / count, count, sum(map(length, samples)), outcome.grad_norm, outcome.taken)
 
 
 class SFTRun:

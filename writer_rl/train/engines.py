@@ -17,11 +17,9 @@ from rollout.hf.engine import HFEngine
 from rollout.sync import BOUNDS, Probe, SyncReport, module_logprobs, sync_and_probe
 from rollout.weights import named_weights
 from rollout.writer_prompt import WriterPrompt
-from writer_rl.config import ROOT, ConfigError, DataSection, SharedConfig, resolve
+from writer_rl.config import DEFAULT_PROMPT, ConfigError, DataSection, SharedConfig, resolve
 from writer_rl.model.lora import merged
 from writer_rl.train.backend import Backend
-
-DEFAULT_PROMPT = ROOT / "configs" / "prompts" / "writer.jinja"
 
 
 def build_engine(config: SharedConfig, backend: Backend, tokenizer: Any, model_path: str, spare: Any = None) -> Engine:

@@ -10,7 +10,8 @@ from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSett
 from tests.memory_env.query.chat_server import Script, ok, serving
 from writer_rl.config import EvaluationConfig
 from writer_rl.evaluation.memories import replay
-from writer_rl.evaluation.writers import WriterSpec, checkpoint_folder, checkpoint_identity, open_writer, prompt_path
+from writer_rl.evaluation.prompt_file import prompt_path
+from writer_rl.evaluation.writers import WriterSpec, checkpoint_folder, checkpoint_identity, open_writer
 
 CONFIG = EvaluationConfig()
 

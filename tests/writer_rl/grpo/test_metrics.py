@@ -8,6 +8,7 @@ from rollout.sync import SyncReport
 from tests.writer_rl.grpo.test_groups import assembled, gain, setting  # noqa: F401
 from writer_rl.grpo import metrics
 from writer_rl.grpo.update import Epoch, UpdateReport
+from writer_rl.run.metrics import checked
 
 FULL = UpdateReport(
     samples=5,
@@ -23,7 +24,7 @@ SKIPPED = UpdateReport(5, 100, (Epoch(-0.1, 0.5, 0.0),), "kl", 0.7)
 
 
 def record(groups, update):
-    return metrics.checked(
+    return checked(
         {
             "round": 1,
             **metrics.reward_metrics(groups, positions=4),
@@ -87,16 +88,6 @@ def test_silent_cells_are_counted_per_position(setting):  # noqa: F811
     for position in range(3):
         at = [zero for t, zero in cells if t == position]
         assert found[f"reward/zero_variance/position_{position}"] == pytest.approx(sum(at) / len(at))
-
-
-def test_a_key_that_comes_or_goes_is_an_error():
-    with pytest.raises(RuntimeError, match="b"):
-        metrics.checked({"a": 1.0}, {"a", "b"})
-    assert metrics.checked({"a": float("nan"), "b": float("inf"), "c": 2}) == {"a": None, "b": None, "c": 2}
-
-
-def test_untimed_leaves_out_the_clock():
-    assert metrics.untimed({"round": 1, "policy/kl": 0.1, "time/round": 2.0, "perf/x": 3.0}) == {"round": 1, "policy/kl": 0.1}
 
 
 def test_engine_figures_of_all_ranks():

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from tests.writer_rl.processes import ROOT, train
 from tests.writer_rl.tiny_run import save_config
-from writer_rl.grpo.metrics import untimed
+from writer_rl.run.metrics import untimed
 
 STEPS = 4
 CHANGES = {"evaluation.every": 2, "evaluation.metric": "evaluation/total"}

@@ -1,0 +1,60 @@
+"""One optimizer step of SFT: a batch of demonstrations, loss on their completion tokens only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from writer_rl.model.batching import collate, length, micro_batches
+from writer_rl.sft.demonstrations import Demonstration
+from writer_rl.train.backend import Backend, StepOutcome
+
+NO_WORK = Demonstration((0,), (0,))
+"""What a rank computes when it has no micro-batch left and others have; its loss counts nothing."""
+
+
+@dataclass(frozen=True)
+class StepFigures:
+    """One optimizer step over all ranks: mean loss (nats per completion token), token accuracy, tokens, gradient norm.
+
+    A token counts as right when it gets more than half of the probability.
+    """
+
+    loss: float
+    accuracy: float
+    completion_tokens: int
+    tokens: int
+    grad_norm: float
+    taken: bool
+
+
+def sft_step(
+    backend: Backend, samples: Sequence[Demonstration], micro_batch_tokens: int, factor: float
+) -> StepFigures:
+    """One optimizer step on `samples`, which every rank has whole and takes its part of. Collective.
+
+    The loss is the mean over all completion tokens of the batch, however it is split over ranks and micro-batches.
+    """
+    world = backend.world
+    share = sorted(samples, key=length)[world.rank :: world.size]
+    groups = [[share[i] for i in group] for group in micro_batches(share, micro_batch_tokens)]
+    passes = int(world.max([len(groups)])[0])
+    count = sum(len(s.completion_ids) for s in samples)
+    sums = torch.zeros(2, dtype=torch.float64, device=backend.device)
+    for index in range(passes):
+        real = index < len(groups)
+        logprobs, _ = backend.logprobs(collate(groups[index] if real else [NO_WORK]).to(backend.device))
+        loss = -logprobs.sum() / count if real else 0.0 * logprobs.sum()
+        backend.backward(loss, last=index == passes - 1)
+        if real:
+            sums += torch.stack([-logprobs.detach().sum(), (logprobs.detach() > math.log(0.5)).sum()]).double()
+    total, right = world.sum(sums.tolist())
+    if math.isfinite(total):
+        outcome = backend.step(factor)
+    else:
+        backend.discard()
+        outcome = StepOutcome(False, math.nan)
+    return StepFigures(total / count, right / count, count, sum(map(length, samples)), outcome.grad_norm, outcome.taken)
