@@ -20,14 +20,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launch.cli import ROOT, UsageError, parser, run
-from memory_env.actions import parse_completion
 from memory_env.datafile import Fields, parse_json, read_text
 from memory_env.network import load_network
 from memory_env.observation import observe
 from memory_env.prompts import PromptTemplate
 from memory_env.provenance import PROVENANCES, named_provenance
-from memory_env.state import MemoryState
-from memory_env.step import step
+from memory_env.replay import Completion, replay
 from memory_env.trajectory import load_trajectory
 
 WRITER_PROMPT = ROOT / "configs" / "prompts" / "writer.jinja"
@@ -67,41 +65,35 @@ def main(argv: list[str]) -> None:
     references = load_trajectory(chosen.reference, network, chosen.window).states if chosen.reference else None
 
     provenance = named_provenance(chosen.provenance)
-    state = MemoryState.empty()
-    pre_state = state.to_dict()
-    for segment, (completion, hit_length_limit) in zip(segments, completions, strict=True):
+    for written in replay(network, completions, chosen.window, strict=chosen.strict, provenance=provenance):
+        segment = written.segment
         line: dict[str, Any] = {
             "position": segment.position,
             "session_id": segment.session_id,
             "n_messages": len(segment.messages),
         }
         if template is not None:
-            observation = observe(state, segment)
+            observation = observe(written.pre_state, segment)
             line |= {"observation": observation.to_dict(), "prompt": template.render(observation)}
-        state, report = step(
-            state, segment, completion, hit_length_limit=hit_length_limit, strict=chosen.strict, provenance=provenance
-        )
-        post_state = state.to_dict()
         line |= {
-            "actions": parse_completion(completion).actions,
-            "report": report.to_dict(),
-            "pre_state": pre_state,
-            "post_state": post_state,
+            "actions": written.actions,
+            "report": written.report.to_dict(),
+            "pre_state": written.pre_state.to_dict(),
+            "post_state": written.post_state.to_dict(),
         }
         if references is not None:
             line["reference"] = references[segment.position].to_dict()
         print(json.dumps(line))
-        pre_state = post_state
 
 
-def read_completions(path: str) -> list[tuple[str, bool]]:
-    """(completion, hit_length_limit) of every line; blank lines at the end do not count. Raises DataError."""
+def read_completions(path: str) -> list[Completion]:
+    """The completion of every line; blank lines at the end do not count. Raises DataError."""
     text = read_text(path).rstrip(" \r\n\t")
     completions = []
     for number, line in enumerate(text.split("\n") if text else (), 1):
         where = f"{path}, line {number}"
         fields = Fields.of(parse_json(line, where), where, "the line")
-        completions.append((fields.get("completion", str), fields.get("hit_length_limit", bool, False)))
+        completions.append(Completion(fields.get("completion", str), fields.get("hit_length_limit", bool, False)))
     return completions
 
 

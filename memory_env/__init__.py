@@ -15,6 +15,7 @@ from memory_env.network import (
 from memory_env.observation import Observation, ObservationLimits, observe
 from memory_env.prompts import PromptTemplate
 from memory_env.records import GROUP, Edge, Record
+from memory_env.replay import replay
 from memory_env.state import MemoryState
 from memory_env.step import Report, step
 from memory_env.trajectory import ReferenceState, TeacherTrajectory, load_trajectory, replay_teacher
@@ -44,6 +45,7 @@ __all__ = [
     "max_actions",
     "observe",
     "parse_completion",
+    "replay",
     "replay_teacher",
     "step",
 ]

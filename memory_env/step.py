@@ -95,7 +95,7 @@ def prepare(segment: Segment) -> PreparedSegment:
 def step(
     state: MemoryState,
     segment: Segment,
-    completion: str | list[Any],
+    completion: str | ParsedOutput | list[Any],
     *,
     hit_length_limit: bool = False,
     strict: bool = False,
@@ -103,11 +103,11 @@ def step(
 ) -> tuple[MemoryState, Report]:
     """Append the segment to System 1, then apply the valid actions of the Writer's output to System 2.
 
-    `completion` is the raw text, or a list of actions already parsed. `strict` rejects all actions if any is invalid
-    (as the published training code does). Never raises for anything a model can write; the same input gives the same
-    output on every machine.
+    `completion` is the raw text, what `parse_completion` made of it, or a list of actions. `strict` rejects all actions
+    if any is invalid (as the published training code does). Never raises for anything a model can write; the same input
+    gives the same output on every machine.
     """
-    output = parse_completion(completion) if isinstance(completion, str) else ParsedOutput(True, completion)
+    output = _parsed(completion)
     prepared = prepare(segment)
     taken: set[str] = set()
     messages = [_unique_message(record, state, taken) for record in prepared.records]
@@ -133,6 +133,12 @@ def step(
         hit_length_limit=hit_length_limit,
     )
     return state.extended(messages, prepared.speakers, created), report
+
+
+def _parsed(completion: str | ParsedOutput | list[Any]) -> ParsedOutput:
+    if isinstance(completion, str):
+        return parse_completion(completion)
+    return completion if isinstance(completion, ParsedOutput) else ParsedOutput(True, completion)
 
 
 def _judge(output: ParsedOutput, state: MemoryState, prepared: PreparedSegment, budget: int) -> Verdict:

@@ -10,8 +10,8 @@ from typing import Any
 from memory_env.datafile import DataError, Fields, read_json
 from memory_env.network import Network, Segment
 from memory_env.records import Edge, Record
+from memory_env.replay import WrittenStep, replay, require_positions, write
 from memory_env.state import MemoryState
-from memory_env.step import Report, step
 
 TRAJECTORY_SCHEMA = "speakermem-v4-trajectories/1"
 
@@ -64,15 +64,10 @@ def replay_teacher(
 
     Raises DataError if there is not one action list per segment, or if the environment refuses an action.
     """
-    segments = network.segments(window)
-    _require_positions(network, len(segments), len(actions))
-    state, states = MemoryState.empty(), []
-    for segment, output in zip(segments, actions, strict=True):
-        state, report = step(state, segment, list(output))
-        if report.errors:
-            raise _refused(network.network_id, segment, report)
-        states.append(state)
-    return tuple(states)
+    steps = replay(network, actions, window)
+    for written in steps:
+        _accepted(network.network_id, written)
+    return tuple(written.post_state for written in steps)
 
 
 def load_trajectory(path: str | Path, network: Network, window: int | None = None) -> TeacherTrajectory:
@@ -92,37 +87,33 @@ def load_trajectory(path: str | Path, network: Network, window: int | None = Non
     return _from_final_state(fields, network, segments)
 
 
-def _require_positions(network: Network, expected: int, found: int) -> None:
-    if expected != found:
-        raise DataError(
-            f"network {network.network_id!r} has {expected} writing positions, but {found} are given; "
-            "they must be for the same segmentation"
-        )
-
-
-def _refused(where: str, segment: Segment, report: Report) -> DataError:
-    return DataError(
-        f"{where}: position {segment.position} (session {segment.session_id}): {report.errors[0]}; correct the action"
-    )
+def _accepted(where: str, written: WrittenStep) -> WrittenStep:
+    if written.report.errors:
+        place = f"position {written.segment.position} (session {written.segment.session_id})"
+        raise DataError(f"{where}: {place}: {written.report.errors[0]}; correct the action")
+    return written
 
 
 def _from_transitions(fields: Fields, network: Network, segments: tuple[Segment, ...]) -> TeacherTrajectory:
     transitions = list(fields.objects("transitions"))
-    _require_positions(network, len(segments), len(transitions))
-    state, ids = MemoryState.empty(), {}
+    require_positions(network, len(segments), len(transitions))
+    ids: dict[str, str] = {}
     actions, states = [], []
-    for segment, transition in zip(segments, transitions, strict=True):
-        output = [_translated(action, ids) for action in transition.get("actions", list)]
-        state, report = step(state, segment, output)
+
+    def translated(state: MemoryState, segment: Segment) -> list[Any]:
+        return [_translated(action, ids) for action in transitions[segment.position].get("actions", list)]
+
+    for written, transition in zip(write(segments, translated), transitions, strict=True):
+        state, report = written.post_state, written.report
         theirs = Fields.of(transition.get("report", dict, {}), fields.where, transition.at("report"))
-        if report.errors and not theirs.get("errors", list, []):
-            raise _refused(fields.where, segment, report)
+        if not theirs.get("errors", list, []):
+            _accepted(fields.where, written)
         post_state = Fields.of(transition.get("post_state", dict, {}), fields.where, transition.at("post_state"))
         reference = _reference(post_state, network) if "entries" in post_state.value else None
         _pair_ids(ids, theirs.get("created_ids", list, []), report.created_ids)
         if reference is not None:
             _pair_contents(ids, reference, state)
-        actions.append(output)
+        actions.append(written.actions)
         states.append(reference or state)
     return TeacherTrajectory(network.network_id, tuple(actions), tuple(states))
 
@@ -217,16 +208,18 @@ def _actions_of(
 ) -> tuple[list[dict[str, Any]], ...]:
     """The actions that write `records`, ids translated by replaying them; a position without a record is a NOOP."""
     superseded = {edge.new: edge.old for edge in edges}
-    state, ids, actions = MemoryState.empty(), {}, []
-    for segment in segments:
-        created = [record for record in records if record.turn_created == segment.position]
-        output = [_action_of(record, superseded.get(record.entry_id), ids) for record in created]
-        output = output or [{"action": "NOOP"}]
-        state, report = step(state, segment, output)
-        if report.errors:
-            raise _refused(where, segment, report)
-        _pair_ids(ids, [record.entry_id for record in created], report.created_ids)
-        actions.append(output)
+    created = [[record for record in records if record.turn_created == segment.position] for segment in segments]
+    ids: dict[str, str] = {}
+
+    def output(state: MemoryState, segment: Segment) -> list[dict[str, Any]]:
+        written = [_action_of(each, superseded.get(each.entry_id), ids) for each in created[segment.position]]
+        return written or [{"action": "NOOP"}]
+
+    actions = []
+    for written in write(segments, output):
+        _accepted(where, written)
+        _pair_ids(ids, [record.entry_id for record in created[written.segment.position]], written.report.created_ids)
+        actions.append(written.actions)
     return tuple(actions)
 
 

@@ -143,7 +143,7 @@ def _step(
     after, report = step(
         state,
         segment,
-        parsed.actions if parsed.valid else generation.text,
+        parsed,
         hit_length_limit=generation.finish_reason == "length",
         strict=strict,
         provenance=provenance,

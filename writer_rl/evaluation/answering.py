@@ -14,7 +14,7 @@ from memory_env import Network, Question
 from memory_env.query.pipeline import QueryPipeline
 from memory_env.query.protocol import Answer, Answerer, Evidence, Judge, JudgeError, Verdict
 from memory_env.query.retrieve.index import MemoryIndex
-from writer_rl.evaluation.memories import Memory, append_line, read_lines
+from writer_rl.evaluation.memories import WrittenMemory, append_line, read_lines
 from writer_rl.evaluation.scores import Result, token_f1
 
 
@@ -104,7 +104,7 @@ class Examiner:
         place: Place,
         pipeline: QueryPipeline,
         networks: Sequence[Network],
-        memories: Sequence[Memory],
+        memories: Sequence[WrittenMemory],
         file: ResultFile,
         on_result: Callable[[], None] = lambda: None,
     ) -> tuple[list[Result], list[JudgeError]]:
@@ -144,7 +144,7 @@ class Examiner:
         return ordered, failures
 
     def _outcomes(
-        self, pipeline: QueryPipeline, todo: Sequence[tuple[Network, Memory, Question]]
+        self, pipeline: QueryPipeline, todo: Sequence[tuple[Network, WrittenMemory, Question]]
     ) -> Iterator[tuple[Network, Question, Asked | JudgeError]]:
         """In order for a concurrency of 1, else as they come."""
         indexes: dict[str, MemoryIndex] = {}

@@ -1,4 +1,4 @@
-"""A memory as it was written: raw outputs replayed through the environment, and kept in a file for the next start."""
+"""A memory as it was written: raw outputs replayed, and kept in a file for the next start."""
 
 from __future__ import annotations
 
@@ -9,58 +9,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory_env import DataError, MemoryState, Network, Report, parse_completion, step
+from memory_env import MemoryState, Network, replay
+from memory_env.datafile import DataError
+from memory_env.replay import Completion, WrittenStep
 from memory_env.text import json_utf8
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
-    """What a Writer gave at one position. Example: Completion('{"actions":[{"action":"NOOP"}]}')."""
+class WrittenMemory:
+    """The memory of one network, step by step.
 
-    text: str
-    hit_length_limit: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenStep:
-    """One position replayed; the fields `writer_rl.evaluation.memory_metrics` reads of a rollout step."""
-
-    actions: list[Any]
-    report: Report
-    pre_state: MemoryState
-    post_state: MemoryState
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """The memory of one network."""
+    Example: WrittenMemory.of(network, [Completion('{"actions":[{"action":"NOOP"}]}')] * 5).state.derived() == ()
+    """
 
     network_id: str
     steps: tuple[WrittenStep, ...]
 
     @property
     def state(self) -> MemoryState:
+        """M_T, the memory after the last position."""
         return self.steps[-1].post_state if self.steps else MemoryState.empty()
 
-
-def replay(network: Network, completions: Sequence[Completion], window: int | None = None, strict: bool = False) -> Memory:
-    """The same completions give the same memory. Raises DataError for another number of positions."""
-    segments = network.segments(window)
-    if len(segments) != len(completions):
-        raise DataError(f"network {network.network_id}: {len(completions)} outputs for {len(segments)} positions")
-    state, steps = MemoryState.empty(), []
-    for segment, completion in zip(segments, completions, strict=True):
-        parsed = parse_completion(completion.text)
-        after, report = step(
-            state,
-            segment,
-            parsed.actions if parsed.valid else completion.text,
-            hit_length_limit=completion.hit_length_limit,
-            strict=strict,
-        )
-        steps.append(WrittenStep(parsed.actions, report, state, after))
-        state = after
-    return Memory(network.network_id, tuple(steps))
+    @classmethod
+    def of(
+        cls, network: Network, completions: Sequence[Completion], window: int | None = None, strict: bool = False
+    ) -> WrittenMemory:
+        """The same completions give the same memory. Raises DataError for another number of positions."""
+        return cls(network.network_id, replay(network, completions, window, strict=strict))
 
 
 class MemoryFile:

@@ -24,7 +24,7 @@ from writer_rl.config import EvaluationConfig
 from writer_rl.evaluation import report
 from writer_rl.evaluation.answering import Examiner, Place, ResultFile
 from writer_rl.evaluation.frozen import frozen_hashes, require_equal
-from writer_rl.evaluation.memories import Memory, MemoryFile, replay
+from writer_rl.evaluation.memories import MemoryFile, WrittenMemory
 from writer_rl.evaluation.memory_metrics import memory_metrics
 from writer_rl.evaluation.plot import plot_grid
 from writer_rl.evaluation.scores import Result, summary
@@ -122,11 +122,11 @@ class _Run:
         backend = setup.backend
         self._examiner = Examiner(backend.answerer, backend.judge, backend.concurrency, config.evaluation.max_failure_rate)
 
-    def memories(self, name: str, writers: Sequence[Writer]) -> list[list[Memory]]:
+    def memories(self, name: str, writers: Sequence[Writer]) -> list[list[WrittenMemory]]:
         """The memories of each seed, in the networks' order; what is on file is replayed instead of written again."""
         return [self._seed_memories(name, seed, writer) for seed, writer in enumerate(writers)]
 
-    def _seed_memories(self, name: str, seed: int, writer: Writer) -> list[Memory]:
+    def _seed_memories(self, name: str, seed: int, writer: Writer) -> list[WrittenMemory]:
         identity = writer.identity
         written = {
             network.network_id: found
@@ -144,9 +144,9 @@ class _Run:
 
                 writer.write(todo, done)
         data = self._config.data
-        return [replay(network, written[network.network_id], data.window, data.strict) for network in self._networks]
+        return [WrittenMemory.of(network, written[network.network_id], data.window, data.strict) for network in self._networks]
 
-    def results(self, variant: Variant, name: str, memories: Sequence[Sequence[Memory]]) -> list[list[Result]]:
+    def results(self, variant: Variant, name: str, memories: Sequence[Sequence[WrittenMemory]]) -> list[list[Result]]:
         """Results of each seed. Raises Unjudged when questions are left without a verdict."""
         pipeline, found = self._setup.pipeline(variant), []
         for seed, written in enumerate(memories):
@@ -169,7 +169,7 @@ class _Run:
         self,
         name: str,
         variants: Sequence[Variant],
-        memories: Mapping[str, list[list[Memory]]],
+        memories: Mapping[str, list[list[WrittenMemory]]],
         frozen: Mapping[str, str],
         total: int,
     ) -> tuple[dict[str, Any], str]:
@@ -189,7 +189,7 @@ class _Run:
         first = {"ablations": "Ablation", "grid": "Budgets", "full_evidence": "Evidence", "baselines": "Baseline"}[name]
         return document, report.variant_table(document, first, "full, no ASK" if name == "ablations" else None)
 
-    def memory_metrics(self, memories: Mapping[str, list[list[Memory]]]) -> dict[str, dict[str, Any]]:
+    def memory_metrics(self, memories: Mapping[str, list[list[WrittenMemory]]]) -> dict[str, dict[str, Any]]:
         """Means over seeds per Writer, and under `seeds` what each had; nothing where a network has no teacher."""
         try:
             teachers = {known.network.network_id: known.teacher for known in taught(self._networks, self._config.data)}
@@ -219,7 +219,7 @@ def _variants(table: str, budgets: Any) -> list[Variant]:
     return baselines(budgets, dense_available())
 
 
-def _of_table(table: str, memories: Mapping[str, list[list[Memory]]]) -> dict[str, list[list[Memory]]]:
+def _of_table(table: str, memories: Mapping[str, list[list[WrittenMemory]]]) -> dict[str, list[list[WrittenMemory]]]:
     """The grid is over one fixed memory, the first Writer's first seed; baselines read no derived memory, so one is enough
     too.
     """

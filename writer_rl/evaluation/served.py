@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from memory_env import MemoryState, Network, ObservationLimits, PromptTemplate, Segment, observe, parse_completion, step
+from memory_env import MemoryState, Network, ObservationLimits, PromptTemplate, Segment, observe
 from memory_env.query.answer.endpoint_client import EndpointClient
+from memory_env.replay import Completion, write
 from writer_rl.config import EvaluationConfig, ModelSection, resolve
-from writer_rl.evaluation.memories import Completion
 from writer_rl.evaluation.prompt_file import prompt_path
 
 
@@ -72,14 +72,10 @@ class ServedWriter:
             pool.shutdown(cancel_futures=True)
 
     def _network(self, network: Network) -> list[Completion]:
-        state, completions = MemoryState.empty(), []
-        for segment in network.segments(self._data.window):
-            written = self._model.complete(state, segment, network.network_id)
-            completions.append(written)
-            parsed = parse_completion(written.text)
-            output = parsed.actions if parsed.valid else written.text
-            state, _ = step(state, segment, output, hit_length_limit=written.hit_length_limit, strict=self._data.strict)
-        return completions
+        def ask(state: MemoryState, segment: Segment) -> Completion:
+            return self._model.complete(state, segment, network.network_id)
+
+        return [made.output for made in write(network.segments(self._data.window), ask, strict=self._data.strict)]
 
 
 def served_folder(model: str, config: EvaluationConfig) -> Path | None:

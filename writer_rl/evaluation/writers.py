@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from memory_env import DataError, MemoryState, Network, ObservationLimits, PromptTemplate, observe, parse_completion, step
+from memory_env import MemoryState, Network, ObservationLimits, PromptTemplate, Segment, observe, parse_completion
+from memory_env.datafile import DataError
 from memory_env.query.answer.endpoint_client import EndpointClient
+from memory_env.replay import Completion, write
 from writer_rl.config import EvaluationConfig, resolve
-from writer_rl.evaluation.memories import Completion
 from writer_rl.evaluation.prompt_file import prompt_path
 from writer_rl.train.data import taught
 
@@ -123,15 +124,15 @@ class EndpointWriter:
 
     def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
         for network in networks:
-            state, completions = MemoryState.empty(), []
-            for segment in network.segments(self._config.data.window):
-                messages = self._prompt.render(observe(state, segment, self._limits))
-                text = self._client.complete(
-                    "write", messages, accept_actions, f"{network.network_id}, position {segment.position}"
-                )
-                completions.append(Completion(text))
-                state, _ = step(state, segment, text, strict=self._config.data.strict)
-            done(network, completions)
+            done(network, self._network(network))
+
+    def _network(self, network: Network) -> list[Completion]:
+        def ask(state: MemoryState, segment: Segment) -> Completion:
+            messages = self._prompt.render(observe(state, segment, self._limits))
+            place = f"{network.network_id}, position {segment.position}"
+            return Completion(self._client.complete("write", messages, accept_actions, place))
+
+        return [made.output for made in write(network.segments(self._config.data.window), ask, strict=self._config.data.strict)]
 
 
 class CheckpointWriter:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from memory_env import MemoryState, Network, step
+from memory_env import MemoryState, Network, replay
+from memory_env.replay import Completion
 from rewards import RewardWeights, Scorer, StepReward, score_step
 from rewards.qa_gain import QAGain
 from rollout.trajectory import Step, Trajectory
@@ -148,23 +149,11 @@ def assemble(
 def final_states(
     trajectories: Iterable[ScoredTrajectory], network: Network, window: int | None, strict: bool, provenance: Any = None
 ) -> list[MemoryState]:
-    """M_T of each trajectory, by replaying its actions: cheaper than sending states between ranks, and equal byte for byte."""
-    segments = network.segments(window)
+    """M_T of each trajectory, by replaying its outputs: cheaper than sending states between ranks, and equal byte for byte."""
     states = []
     for trajectory in trajectories:
-        state = MemoryState.empty()
-        for segment, scored in zip(segments, trajectory.steps, strict=True):
-            made = scored.step
-            output = made.actions if made.report.json_valid else made.text
-            state, _ = step(
-                state,
-                segment,
-                output,
-                hit_length_limit=made.finish_reason == "length",
-                strict=strict,
-                provenance=provenance,
-            )
-        states.append(state)
+        outputs = [Completion(scored.step.text, scored.step.finish_reason == "length") for scored in trajectory.steps]
+        states.append(replay(network, outputs, window, strict=strict, provenance=provenance)[-1].post_state)
     return states
 
 

@@ -8,12 +8,13 @@ from memory_env import DataError, Network, Question, corpus
 from memory_env.query.answer.offline import OfflineAnswerer, OfflineJudge
 from memory_env.query.pipeline import QueryPipeline
 from memory_env.query.protocol import Answer, JudgeError
+from memory_env.replay import Completion
 from writer_rl.evaluation.answering import Examiner, Place, ResultFile, TooManyFailures
-from writer_rl.evaluation.memories import Completion, MemoryFile, replay
+from writer_rl.evaluation.memories import MemoryFile, WrittenMemory
 
 NETWORK = corpus.heldout_networks()[-1]
 ACTIONS = corpus.teacher(NETWORK).actions
-MEMORY = replay(NETWORK, [Completion(json.dumps({"actions": actions})) for actions in ACTIONS])
+MEMORY = WrittenMemory.of(NETWORK, [Completion(json.dumps({"actions": actions})) for actions in ACTIONS])
 PLACE = Place("main", "teacher", 0)
 
 
@@ -104,8 +105,8 @@ def test_a_memory_file_gives_back_the_same_memory_and_refuses_another_writers(tm
     with pytest.raises(DataError, match="another RL"):
         reread.get("RL", 0, "weights-2", NETWORK)
     with pytest.raises(DataError, match="positions"):
-        replay(NETWORK, completions[:-1])
-    last = replay(NETWORK, completions).steps[-1]
+        WrittenMemory.of(NETWORK, completions[:-1])
+    last = WrittenMemory.of(NETWORK, completions).steps[-1]
     assert not last.report.json_valid and last.report.hit_length_limit
 
 
@@ -122,7 +123,7 @@ def test_questions_of_two_networks_may_share_an_id_and_their_evidence(tmp_path):
             return Answer("one")
 
     networks = [network("one"), network("two")]
-    memories = [replay(each, []) for each in networks]
+    memories = [WrittenMemory.of(each, []) for each in networks]
     file = ResultFile(tmp_path / "q.jsonl")
     results, _ = Examiner(Echo(), OfflineJudge(), 1, 1.0).examine(PLACE, QueryPipeline(), networks, memories, file)
     assert [result.correct for result in results] == [True, False]

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_env import DataError, Network
-from writer_rl.evaluation.memories import Completion, MemoryFile, append_line, read_lines
+from memory_env.replay import Completion
+from writer_rl.evaluation.memories import MemoryFile, append_line, read_lines
 
 # What Python calls a line end (and JSON does not), half of a surrogate pair, and what JSON escapes.
 AWKWARD = [*'\u2028\u2029\x85\x0b\x0c\x1c\x1e\ud83d\ude00\x00"\\\n\r好éa']

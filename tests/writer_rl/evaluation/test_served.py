@@ -10,11 +10,12 @@ import pytest
 from memory_env import MemoryState, Network, PromptTemplate, load_networks
 from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings, EndpointUnusable
 from memory_env.query.protocol import JudgeError
+from memory_env.replay import Completion
 from rollout.writer_prompt import WriterPrompt
 from tests.memory_env.query.chat_server import Script, error, ok, serving
 from tests.writer_rl.tiny_run import ADD, NOOP, PROMPT, make_tokenizer, save_chats, save_writer
 from writer_rl.config import EvaluationConfig, load_config
-from writer_rl.evaluation.memories import Completion, replay
+from writer_rl.evaluation.memories import WrittenMemory
 from writer_rl.evaluation.writers import open_writer
 from writer_rl.memory.writers import SegmentTooLong, open_segment_writer
 
@@ -66,7 +67,7 @@ def test_a_completion_is_taken_as_it_is_and_asked_for_once(networks):
         assert request["skip_special_tokens"] is False
     # The second segment is written with the memory of the first.
     assert "likes tea" not in json.dumps(script.requests[0]) and "likes tea" in json.dumps(script.requests[1])
-    reports = [step.report for step in replay(networks[1], found[names[1]]).steps]
+    reports = [step.report for step in WrittenMemory.of(networks[1], found[names[1]]).steps]
     assert not reports[0].json_valid and reports[1].hit_length_limit
 
 

@@ -9,7 +9,7 @@ from memory_env import DataError, corpus
 from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
 from tests.memory_env.query.chat_server import Script, ok, serving
 from writer_rl.config import EvaluationConfig
-from writer_rl.evaluation.memories import replay
+from writer_rl.evaluation.memories import WrittenMemory
 from writer_rl.evaluation.prompt_file import prompt_path
 from writer_rl.evaluation.writers import WriterSpec, checkpoint_folder, checkpoint_identity, open_writer
 
@@ -95,11 +95,11 @@ def written(writer, networks):
 def test_the_teacher_writes_its_reference_and_nobody_writes_nothing():
     network = corpus.heldout_networks()[0]
     teacher = written(open_writer("teacher", CONFIG, no_client), [network])[network.network_id]
-    state = replay(network, teacher).state
+    state = WrittenMemory.of(network, teacher).state
     reference = corpus.teacher(network).states[-1]
     assert sorted(r.content for r in state.heads()) == sorted(r.content for r in reference.heads())
     nobody = written(open_writer("none", CONFIG, no_client), [network])[network.network_id]
-    memory = replay(network, nobody)
+    memory = WrittenMemory.of(network, nobody)
     assert memory.state.derived() == () and len(memory.state.verbatim()) == len(network.messages)
     assert all(step.report.json_valid and not step.report.errors for step in memory.steps)
 
@@ -123,7 +123,7 @@ def test_a_model_behind_an_endpoint_writes_with_the_memory_it_has_so_far(monkeyp
         completions = written(open_writer("endpoint:m", CONFIG, lambda model: client), [network])[network.network_id]
     assert len(completions) == len(network.segments()) == len(script.requests) - 1
     assert "MARKER" not in json.dumps(script.requests[1]) and "MARKER" in json.dumps(script.requests[2])
-    assert [record.content for record in replay(network, completions).state.heads()] == ["MARKER"]
+    assert [record.content for record in WrittenMemory.of(network, completions).state.heads()] == ["MARKER"]
     assert client.ledger.stages()["write"].calls == len(completions)
 
 
