@@ -132,7 +132,7 @@ def test_message_and_record_text_cannot_add_a_line_a_marker_or_a_field(tmp_path,
     tame_lines, wild_lines = lines_of(tame), lines_of(wild)
     differing = [index for index, (a, b) in enumerate(zip(tame_lines, wild_lines, strict=True)) if a != b]
     assert len(differing) == 2
-    memory, message = (wild_lines[index] for index in differing)
+    message, memory = (wild_lines[index] for index in (differing if name == "writer.jinja" else reversed(differing)))
     assert memory.removeprefix("- ").startswith("Alice | Bob | per_speaker_profile | ") and memory.endswith(" | 11111111")
     assert memory.count(" | ") == 4
     assert message.removeprefix("- ").startswith("Alice @ 2026-01-01T10:00:00: ")
@@ -140,6 +140,24 @@ def test_message_and_record_text_cannot_add_a_line_a_marker_or_a_field(tmp_path,
     assert not any(token in rendered for token in SPECIAL)
     assert len(rendered.splitlines()) == len(wild_lines)
     rendered.encode("utf-8")
+
+
+def test_the_writer_reads_members_messages_memory_and_budget_each_once():
+    (system, user) = PromptTemplate.load(WRITER).render(observation("hi", "ho", heads=[head()]))
+    assert "entry_id" in system["content"]
+    assert user["content"] == (
+        "## Members\n- Alice\n- Bob\n\n## New messages (speaker @ time: text)\n- Alice @ 2026-01-01T10:00:00: hi\n"
+        "- Bob @ 2026-01-01T10:00:00: ho\n\n## Memory (owner | source | layer | content | entry_id)\n"
+        "- Alice | Bob | per_speaker_profile | likes tea | 11111111\n\n"
+        'Write at most 8 actions as one JSON object {"actions": [ ... ]}.'
+    )
+
+
+def test_prompts_about_one_segment_differ_from_the_first_different_record_on():
+    prompt = PromptTemplate.load(WRITER)
+    one, other = (prompt.render(observation("hi", heads=[head(), head(text, "22222222")]))[1]["content"] for text in ("x", "y"))
+    parts = next(place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
+    assert one[:parts].endswith("likes tea | 11111111\n- Alice | Bob | per_speaker_profile | ")
 
 
 def test_the_record_and_the_observation_keep_the_exact_text():

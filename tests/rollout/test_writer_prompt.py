@@ -62,14 +62,14 @@ def test_prompt_is_the_chat_template_around_the_rendered_observation(tokenizer, 
 
 
 def test_the_default_prompt_begins_with_what_a_group_shares(tokenizer, repository):
-    """System prompt, roster and the common memory stand first, so that a prefix cache serves all members of a group."""
+    """System prompt, roster, new messages and the common memory stand first, so that a prefix cache serves all members of a group."""
     prompt = WriterPrompt(tokenizer, PromptTemplate.load(repository / "configs" / "prompts" / "writer.jinja"), 100_000)
     states = [remember("Ana likes tea", "Ana has a cat", last) for last in ("Ana moved to Rome", "Ana sold her car")]
     texts = [tokenizer.decode(prompt.encode(state, segment("I moved."), "n").token_ids) for state in states]
     shared = os.path.commonprefix(texts)
-    places = [shared.find(part) for part in ("<|im_start|>system", "## Members\n- Ana\n- Ben", "likes tea", "has a cat")]
+    places = [shared.find(part) for part in ("<|im_start|>system", "## Members\n- Ana\n- Ben", ": I moved.", "likes tea", "has a cat")]
     assert -1 not in places and places == sorted(places)
-    assert all("moved to Rome" not in shared and "New messages" in text[len(shared) :] for text in texts)
+    assert "moved to Rome" not in shared and "sold her car" not in shared
 
 
 def test_tokenizer_without_chat_template_is_refused_with_the_remedy(template):
