@@ -22,7 +22,8 @@ from memory_env.ingest import ReadOptions, read_source, socialmem
 from memory_env.ingest.formats import as_networks
 from memory_env.ingest.handwritten import document_of, read_actions, trajectory_document, transition
 from memory_env.ingest.inventory import take_inventory
-from memory_env.network import Network, load_network, load_networks
+from memory_env.loader import load_network, load_networks
+from memory_env.network import Network
 from memory_env.text import json_utf8
 from memory_env.trajectory import TeacherTrajectory, load_trajectory
 

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launch.cli import ROOT, UsageError, parser, run
 from memory_env.datafile import Fields, parse_json, read_text
-from memory_env.network import load_network
+from memory_env.loader import load_network
 from memory_env.observation import observe
 from memory_env.prompts import PromptTemplate
 from memory_env.provenance import PROVENANCES, named_provenance

@@ -1,17 +1,9 @@
 """Speaker-centred dual-track memory of multi-party chats (SpeakerMem-R1): records, states, and the pure step."""
 
 from memory_env.actions import ParsedOutput, max_actions, parse_completion
-from memory_env.network import (
-    DataError,
-    Message,
-    Network,
-    Question,
-    Segment,
-    Session,
-    check_disjoint,
-    load_network,
-    load_networks,
-)
+from memory_env.datafile import DataError
+from memory_env.loader import load_network, load_networks
+from memory_env.network import Message, Network, Question, Segment, Session, check_disjoint
 from memory_env.observation import Observation, ObservationLimits, observe
 from memory_env.prompts import PromptTemplate
 from memory_env.records import GROUP, Edge, Record

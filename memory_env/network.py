@@ -7,16 +7,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from memory_env.datafile import DataError, Fields, parse_json, read_json, read_text
+from memory_env.datafile import DataError, Fields
 from memory_env.roster import canonical_names
-
-__all__ = [
-    "DataError", "Message", "Network", "Question", "Segment", "Session",
-    "check_disjoint", "load_network", "load_networks", "parse_question",
-]  # fmt: skip
 
 _NETWORK_KEYS = ("scenario", "speakers", "sessions", "qa_pairs", "meta")
 _SESSION_KEYS = ("session_id", "session_index", "topic", "ts", "turns")
@@ -192,10 +186,6 @@ class Network:
     @classmethod
     def from_dict(cls, document: Any, where: str = "network", default_id: str = "") -> Network:
         """Inverse of `to_dict`. `where` names the document in errors. Raises DataError."""
-        if isinstance(document, dict) and "transitions" in document:
-            from memory_env.trajectory import network_from_trajectory
-
-            return network_from_trajectory(document, where)
         fields = Fields.of(document, where)
         meta = fields.get("meta", dict, {})
         network_id = Fields(meta, where, "meta").text("network_id", "") or fields.text("network_id", "") or default_id
@@ -219,13 +209,6 @@ class Network:
             original_names={name: member[0] for member, name in names.items() if member[0] != name},
             file_speakers=tuple(fields.get("speakers", list)),
         )
-
-    @classmethod
-    def from_trajectory(cls, path: str | Path) -> Network:
-        """The network inside a teacher trajectory file (its messages and questions). Raises DataError."""
-        from memory_env.trajectory import network_from_trajectory
-
-        return network_from_trajectory(read_json(path), str(path))
 
 
 def _first_ts(turns: Iterable[Message]) -> str:
@@ -338,50 +321,6 @@ def parse_question(fields: Fields) -> Question:
         temporal_anchors=tuple(copy.deepcopy(fields.get("temporal_anchors", list, []))),
         extra=copy.deepcopy(fields.rest(_QUESTION_KEYS)),
     )
-
-
-def load_network(path: str | Path) -> Network:
-    """One network from a native file, or from a trajectory file that carries its messages. Raises DataError."""
-    return Network.from_dict(read_json(path), str(path), default_id=Path(path).stem)
-
-
-def load_networks(path: str | Path) -> list[Network]:
-    """Networks of a native file, a `.jsonl` file (one network a line), or a folder of such files, by file name.
-
-    Raises DataError, also for two networks with one id.
-    """
-    path = Path(path)
-    if path.is_dir():
-        files = sorted(file for file in path.iterdir() if file.suffix in (".json", ".jsonl"))
-        if not files:
-            raise DataError(f"{path}: holds no .json or .jsonl file; name a folder of networks")
-    else:
-        files = [path]
-    networks: list[Network] = []
-    origins: dict[str, str] = {}
-    for file in files:
-        for where, network in _load_file(file):
-            if network.network_id in origins:
-                raise DataError(
-                    f"{where}: network id {network.network_id!r} is already used by {origins[network.network_id]}; "
-                    "ids must be unique"
-                )
-            origins[network.network_id] = where
-            networks.append(network)
-    return networks
-
-
-def _load_file(file: Path) -> list[tuple[str, Network]]:
-    if file.suffix != ".jsonl":
-        return [(str(file), load_network(file))]
-    loaded = []
-    for number, line in enumerate(read_text(file).split("\n"), 1):
-        if line.strip():
-            where = f"{file}, line {number}"
-            loaded.append((where, Network.from_dict(parse_json(line, where), where)))
-    if not loaded:
-        raise DataError(f"{file}: is empty; write one network a line")
-    return loaded
 
 
 def check_disjoint(train: Iterable[Network], heldout: Iterable[Network]) -> None:

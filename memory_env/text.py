@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import unicodedata
 from collections import Counter
@@ -43,15 +42,6 @@ def word_counts(text: str) -> Mapping[str, int]:
 def squared_norm(counts: Mapping[str, int]) -> int:
     """Squared Euclidean length of a count vector."""
     return sum(count * count for count in counts.values())
-
-
-def lexical_cosine(a: str, b: str) -> float:
-    """Cosine of the word-count vectors of two texts, in [0, 1]; 0 if either has no word."""
-    left, right = word_counts(a), word_counts(b)
-    if len(left) > len(right):
-        left, right = right, left
-    dot = sum(count * right.get(word, 0) for word, count in left.items())
-    return dot / math.sqrt(squared_norm(left) * squared_norm(right)) if dot else 0.0
 
 
 def json_utf8(value: Any, **layout: Any) -> bytes:

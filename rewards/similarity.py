@@ -81,11 +81,6 @@ class SimilarityCache:
         score = self.score(prediction, reference)
         return score if score >= threshold else 0.0
 
-    @property
-    def scored_pairs(self) -> int:
-        """How many ordered pairs went through the sequence matcher or its shortcut for equal texts."""
-        return len(self._scores)
-
     def _combine(self, prediction: Text, reference: Text, sequence: float) -> float:
         if not prediction.tokens or not reference.tokens:
             return 0.0

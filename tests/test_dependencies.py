@@ -131,10 +131,7 @@ def import_graph(package: str) -> dict[str, set[str]]:
     return {name: modules_imported(path, set(paths)) for name, path in paths.items()}
 
 
-OPEN = pytest.param("memory_env", marks=pytest.mark.xfail(reason="network and trajectory are being taken apart"))
-
-
-@pytest.mark.parametrize("package", [OPEN, *ORDER[1:]])
+@pytest.mark.parametrize("package", ORDER)
 def test_no_modules_import_each_other_in_a_circle(package):
     assert first_circle(import_graph(package)) == []
 

@@ -8,7 +8,8 @@ from memory_env.corpus.generator import generate
 from memory_env.corpus.reference import BiasRates, biased_actions, complete_actions
 from memory_env.corpus.sets import HELDOUT, TRAIN
 from memory_env.corpus.vocabulary import vocabulary
-from memory_env.network import Network, load_network
+from memory_env.loader import load_network
+from memory_env.network import Network
 from memory_env.trajectory import TeacherTrajectory, load_trajectory, replay_teacher
 
 __all__ = [

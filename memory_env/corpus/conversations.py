@@ -10,7 +10,8 @@ from memory_env.corpus.generator import generate
 from memory_env.corpus.plan import Plan
 from memory_env.corpus.reference import BiasRates, Taught, biased_actions, complete_actions
 from memory_env.corpus.sets import HELDOUT, SFT_SEEDS, TRAIN, VALIDATION_SEEDS, Recipe, sft_shape
-from memory_env.network import DataError, Network
+from memory_env.datafile import DataError
+from memory_env.network import Network
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from memory_env.corpus.conversations import Conversation, from_recipe, generate_sft
 from memory_env.corpus.sets import HELDOUT, TRAIN, Recipe
-from memory_env.network import DataError
+from memory_env.datafile import DataError
 
 DATA = Path(__file__).parent / "data"
 SETS: dict[str, tuple[Recipe, ...]] = {"train": TRAIN, "heldout": HELDOUT}

@@ -7,6 +7,7 @@ from typing import Any
 
 from memory_env.datafile import DataError
 from memory_env.ingest.sources import read_chat_json
+from memory_env.loader import network_from_trajectory
 from memory_env.network import Network
 
 
@@ -39,7 +40,7 @@ def read(path: str | Path) -> tuple[list[Network], list[Path]]:
         else:
             teachers.append(file)
             if "transitions" in document:
-                network = Network.from_dict(document, str(file), file.stem)
+                network = network_from_trajectory(document, str(file))
                 inside[network.network_id] = network
     return list({**inside, **networks}.values()), teachers
 

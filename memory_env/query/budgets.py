@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 
-from memory_env.network import DataError
+from memory_env.datafile import DataError
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,10 +143,6 @@ class MemoryStore:
         """A setting of the memory; "" if it has none of that name."""
         return next((value for (value,) in self._rows("SELECT value FROM meta WHERE key = ?", (key,))), "")
 
-    def set_meta(self, key: str, value: str) -> None:
-        """Note a setting."""
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-
     def counts(self) -> dict[str, int]:
         """Rows per table."""
         tables = ("segments", "members", "messages", "records", "edges")

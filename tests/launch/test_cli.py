@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from launch.cli import ROOT, Terminated, UsageError, empty_output, exit_code
-from memory_env.network import DataError
+from memory_env.datafile import DataError
 from writer_rl.config import ConfigError
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from launch.cli import exit_code
 from launch.replay import main
-from memory_env.network import load_network
+from memory_env.loader import load_network
 from memory_env.trajectory import load_trajectory
 from tests.memory_env.chats import NOOP, add, document, output, update
 

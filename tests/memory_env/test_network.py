@@ -3,7 +3,9 @@ import json
 
 import pytest
 
-from memory_env.network import DataError, Network, check_disjoint, load_network, load_networks
+from memory_env.datafile import DataError
+from memory_env.loader import load_network, load_networks
+from memory_env.network import Network, check_disjoint
 from tests.memory_env.chats import document
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_env.network import DataError
+from memory_env.datafile import DataError
 from memory_env.observation import observe
 from memory_env.prompts import PromptTemplate
 from memory_env.records import Record

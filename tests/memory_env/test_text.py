@@ -1,10 +1,8 @@
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_env.text import break_control_tokens, lexical_cosine, normalise, one_line, word_counts, words
+from memory_env.text import break_control_tokens, normalise, one_line, words
 
 MARKERS = [
     "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<s>", "</s>",
@@ -27,20 +25,6 @@ def test_words_of_every_script():
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
 def test_the_fast_path_for_ascii_finds_the_same_words(text):
     assert words(text) == [word for word in words(text + " é") if word != "é"]
-
-
-def test_lexical_cosine_by_hand():
-    assert lexical_cosine("a b", "b c") == pytest.approx(0.5)
-    assert lexical_cosine("a a b", "a") == pytest.approx(2 / math.sqrt(5))
-    assert lexical_cosine("", "a") == 0 == lexical_cosine("!!", "!!")
-
-
-@given(st.text(), st.text())
-def test_lexical_cosine_is_symmetric_and_bounded(a, b):
-    assert lexical_cosine(a, b) == lexical_cosine(b, a)
-    assert 0 <= lexical_cosine(a, b) <= 1 + 1e-12
-    if word_counts(a):
-        assert lexical_cosine(a, a) == pytest.approx(1)
 
 
 @given(st.text(alphabet=st.characters(categories=["Cc", "Cf", "Cs", "Zl", "Zp", "Co", "L", "N", "Zs", "So"])))

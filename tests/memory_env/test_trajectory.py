@@ -2,7 +2,9 @@ import json
 
 import pytest
 
-from memory_env.network import DataError, Network, load_network
+from memory_env.datafile import DataError
+from memory_env.loader import load_network
+from memory_env.network import Network
 from memory_env.records import Edge
 from memory_env.trajectory import load_trajectory, replay_teacher
 from tests.memory_env.chats import NOOP, add, document, update
@@ -69,7 +71,6 @@ def write(path, value):
 
 def test_a_network_is_built_from_the_transitions(tmp_path):
     network = load_network(write(tmp_path / "t.json", transitions()))
-    assert network == Network.from_trajectory(tmp_path / "t.json")
     assert network.network_id == "drinks" and network.speakers == ("Alice", "Bob") and network.questions[0].answer == "Alice"
     assert [(s.session_id, s.ts, [m.content for m in s.messages]) for s in network.segments()] == [
         (f"drinks_s{t:02d}", f"2026-01-0{t + 1}", [f"Alice says {t}", f"Bob says {t}"]) for t in range(3)

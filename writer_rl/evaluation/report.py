@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
-from memory_env import DataError
+from memory_env.datafile import DataError
 from memory_env.text import one_line
 from writer_rl.evaluation.frozen import PARTS, require_equal
 

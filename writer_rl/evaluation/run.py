@@ -16,7 +16,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from memory_env import DataError, Network
+from memory_env import Network
+from memory_env.datafile import DataError
 from memory_env.query.answer.response_cache import ResponseCache
 from memory_env.query.answer.token_usage import table_row
 from memory_env.text import json_utf8

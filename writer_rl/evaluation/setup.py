@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_env import DataError, Network, check_disjoint
+from memory_env import Network, check_disjoint
+from memory_env.datafile import DataError
 from memory_env.ingest.formats import read_networks
 from memory_env.query.answer.backends import Backend, open_backend
 from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings

@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from memory_env import DataError, MemoryState
+from memory_env import MemoryState
+from memory_env.datafile import DataError
 from rollout.sync import Probe
 from writer_rl.config import ConfigError, GRPOConfig, resolve
 from writer_rl.evaluation.validation import Validation

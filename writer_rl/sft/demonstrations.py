@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memory_env import DataError, MemoryState, Network
+from memory_env import MemoryState, Network
 from memory_env.corpus import BiasRates, Conversation, generate, generate_sft
 from memory_env.corpus.sets import SFT_SEEDS
 from memory_env.corpus.shapes import Shape
+from memory_env.datafile import DataError
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.model.batching import length
 from writer_rl.model.tokenizer import completion_text

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memory_env import DataError
 from memory_env.corpus import BiasRates
 from memory_env.corpus.sets import sft_shape
 from memory_env.corpus.shapes import Shape
+from memory_env.datafile import DataError
 from writer_rl.config import ConfigError, CurriculumStage, SFTConfig, resolve
 from writer_rl.evaluation.validation import Validation
 from writer_rl.model.lora import add_adapter

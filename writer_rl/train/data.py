@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_env import DataError, Network, TeacherTrajectory, check_disjoint, corpus, load_networks, load_trajectory
-from memory_env.datafile import read_json
+from memory_env import Network, TeacherTrajectory, check_disjoint, corpus, load_networks, load_trajectory
+from memory_env.datafile import DataError, read_json
 from rewards import unseen_text_share
 from writer_rl.config import DataSection, resolve
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_env.network import DataError
+from memory_env.datafile import DataError
 from memory_env.query.answer.offline import OfflineAnswerer, OfflineJudge
 from memory_env.query.answer.token_usage import TokenLedger
 from memory_env.query.protocol import Answerer, Judge

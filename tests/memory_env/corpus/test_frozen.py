@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_env import DataError, check_disjoint, load_network, load_trajectory, replay_teacher
+from memory_env import check_disjoint, load_network, load_trajectory, replay_teacher
 from memory_env.corpus import (
     DATA,
     generate_sft,
@@ -26,6 +26,7 @@ from memory_env.corpus import frozen as frozen_module
 from memory_env.corpus.conversations import from_recipe
 from memory_env.corpus.sets import HELDOUT, SFT_SEEDS, TRAIN, VALIDATION_SEEDS
 from memory_env.corpus.vocabulary import templates
+from memory_env.datafile import DataError
 
 ROOT = Path(__file__).resolve().parents[3]
 

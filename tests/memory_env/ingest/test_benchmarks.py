@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from memory_env import DataError
+from memory_env.datafile import DataError
 from memory_env.ingest import read_networks, recognise, socialmem
 
 

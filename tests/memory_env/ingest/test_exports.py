@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memory_env import DataError
+from memory_env.datafile import DataError
 from memory_env.ingest import ReadOptions, discord, read_networks, read_source, recognise, slack, telegram, to_network
 from memory_env.ingest.json_cursor import JsonCursor
 

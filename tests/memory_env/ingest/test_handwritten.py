@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from memory_env import DataError, Network, load_trajectory
+from memory_env import Network, load_trajectory
+from memory_env.datafile import DataError
 from memory_env.ingest.handwritten import read_actions, trajectory_document
 from tests.memory_env.ingest.test_inventory import network as one_session
 

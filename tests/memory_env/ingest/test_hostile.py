@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from memory_env import DataError
+from memory_env.datafile import DataError
 from memory_env.ingest import FORMATS, read_networks, read_source, recognise, sources
 from memory_env.ingest.sources import Folder
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_env import DataError
-from memory_env.datafile import parse_json
+from memory_env.datafile import DataError, parse_json
 from memory_env.ingest.json_cursor import JsonCursor
 from memory_env.ingest.text_stream import decoded, lines_of, well_formed
 

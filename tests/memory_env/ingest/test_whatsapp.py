@@ -2,7 +2,7 @@ import zipfile
 
 import pytest
 
-from memory_env import DataError
+from memory_env.datafile import DataError
 from memory_env.ingest import ReadOptions, read_networks, whatsapp
 
 ANDROID = """31/12/2024, 21:40 - Messages and calls are end-to-end encrypted. No one outside of this chat can read them.

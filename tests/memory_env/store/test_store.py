@@ -1,11 +1,13 @@
 import sqlite3
+from contextlib import closing
 from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_env import DataError, MemoryState, step
+from memory_env import MemoryState, step
+from memory_env.datafile import DataError
 from memory_env.ingest import ChatMessage
 from memory_env.ingest.times import instant
 from memory_env.store.intake import arrive
@@ -243,8 +245,9 @@ def test_files_that_are_no_memory(tmp_path):
         MemoryStore(tmp_path / "absent.db", create=False)
     with pytest.raises(DataError, match="does its folder exist"):
         MemoryStore(tmp_path / "absent" / "m.db")
-    with MemoryStore(tmp_path / "new.db") as store:
-        store.set_meta("format", "9")
+    MemoryStore(tmp_path / "new.db").close()
+    with closing(sqlite3.connect(tmp_path / "new.db", isolation_level=None)) as other:
+        other.execute("UPDATE meta SET value = '9' WHERE key = 'format'")
     with pytest.raises(DataError, match="format 9, this program knows 1"):
         MemoryStore(tmp_path / "new.db")
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from memory_env import DataError, Network, Question, corpus
+from memory_env import Network, Question, corpus
+from memory_env.datafile import DataError
 from memory_env.query.answer.offline import OfflineAnswerer, OfflineJudge
 from memory_env.query.pipeline import QueryPipeline
 from memory_env.query.protocol import Answer, JudgeError

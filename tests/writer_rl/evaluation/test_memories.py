@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_env import DataError, Network
+from memory_env import Network
+from memory_env.datafile import DataError
 from memory_env.replay import Completion
 from writer_rl.evaluation.memories import MemoryFile, append_line, read_lines
 

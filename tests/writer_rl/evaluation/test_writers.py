@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from memory_env import DataError, corpus
+from memory_env import corpus
+from memory_env.datafile import DataError
 from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
 from tests.memory_env.query.chat_server import Script, ok, serving
 from writer_rl.config import EvaluationConfig

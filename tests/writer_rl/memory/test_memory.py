@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from memory_env import DataError
+from memory_env.datafile import DataError
 from memory_env.ingest import ChatMessage
 from writer_rl import Memory
 from writer_rl.memory.memory import moment

@@ -7,9 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from memory_env import DataError, MemoryState, PromptTemplate
+from memory_env import MemoryState, PromptTemplate
 from memory_env.corpus import BiasRates, generate_sft
 from memory_env.corpus.shapes import FULL
+from memory_env.datafile import DataError
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.config import resolve
 from writer_rl.model.tiny import tiny_tokenizer

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memory_env import DataError
+from memory_env.datafile import DataError
 from tests.writer_rl.tiny_run import save_chats
 from writer_rl.config import DataSection
 from writer_rl.train.data import PRACTICE_NETWORKS, VALIDATION_NETWORKS, load_sources, load_training

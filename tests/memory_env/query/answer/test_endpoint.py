@@ -7,7 +7,7 @@ from email.utils import formatdate
 
 import pytest
 
-from memory_env.network import DataError
+from memory_env.datafile import DataError
 from memory_env.query.answer.backends import open_backend
 from memory_env.query.answer.endpoint import EndpointAnswerer, EndpointJudge
 from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings, EndpointUnusable

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from memory_env.network import DataError
+from memory_env.datafile import DataError
 from memory_env.query.budgets import QueryBudgets
 from memory_env.query.pipeline import QueryPipeline
 from memory_env.query.retrieve.dense import CachingEmbedder, minilm, minilm_installed
