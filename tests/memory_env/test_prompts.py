@@ -147,7 +147,7 @@ def test_the_writer_reads_members_messages_memory_and_budget_each_once():
     assert "entry_id" in system["content"]
     assert user["content"] == (
         "## Members\n- Alice\n- Bob\n\n## New messages (speaker @ time: text)\n- Alice @ 2026-01-01T10:00:00: hi\n"
-        "- Bob @ 2026-01-01T10:00:00: ho\n\n## Memory (owner | source | layer | content | entry_id)\n"
+        "- Bob @ 2026-01-01T10:01:00: ho\n\n## Memory (owner | source | layer | content | entry_id)\n"
         "- Alice | Bob | per_speaker_profile | likes tea | 11111111\n\n"
         'Write at most 8 actions as one JSON object {"actions": [ ... ]}.'
     )

@@ -67,7 +67,9 @@ def test_the_default_prompt_begins_with_what_a_group_shares(tokenizer, repositor
     states = [remember("Ana likes tea", "Ana has a cat", last) for last in ("Ana moved to Rome", "Ana sold her car")]
     texts = [tokenizer.decode(prompt.encode(state, segment("I moved."), "n").token_ids) for state in states]
     shared = os.path.commonprefix(texts)
-    places = [shared.find(part) for part in ("<|im_start|>system", "## Members\n- Ana\n- Ben", ": I moved.", "likes tea", "has a cat")]
+    places = [
+        shared.find(part) for part in ("<|im_start|>system", "## Members\n- Ana\n- Ben", ": I moved.", "likes tea", "has a cat")
+    ]
     assert -1 not in places and places == sorted(places)
     assert "moved to Rome" not in shared and "sold her car" not in shared
 
