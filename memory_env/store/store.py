@@ -25,26 +25,7 @@ from memory_env.network import Segment
 from memory_env.records import VERBATIM_CONFIDENCE, VERBATIM_LAYER, VERBATIM_UTYPE, Edge, Record
 from memory_env.state import MemoryState
 from memory_env.step import Report
-
-FORMAT = "1"
-_APPLICATION = 0x57524D45  # "WRME"
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS segments (
-    position INTEGER PRIMARY KEY, session TEXT NOT NULL, ts TEXT NOT NULL, ends REAL, writer TEXT NOT NULL,
-    completion TEXT NOT NULL, report TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS members (name TEXT PRIMARY KEY, speaker TEXT NOT NULL, speaker_id TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS messages (
-    place INTEGER PRIMARY KEY, position INTEGER NOT NULL, entry_id TEXT NOT NULL UNIQUE, session TEXT NOT NULL,
-    turn INTEGER NOT NULL, speaker TEXT NOT NULL, ts TEXT NOT NULL, at REAL, content TEXT NOT NULL,
-    message_id TEXT NOT NULL, reply_to TEXT NOT NULL, channel TEXT NOT NULL, key BLOB NOT NULL UNIQUE);
-CREATE TABLE IF NOT EXISTS records (
-    place INTEGER PRIMARY KEY, position INTEGER NOT NULL, entry_id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL,
-    source TEXT NOT NULL, layer TEXT NOT NULL, utype TEXT NOT NULL, content TEXT NOT NULL, confidence REAL NOT NULL,
-    from_ids TEXT NOT NULL, links TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS edges (place INTEGER PRIMARY KEY, position INTEGER NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS messages_by_channel ON messages (channel, place);
-"""
+from memory_env.store.schema import open_layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,40 +63,30 @@ class MemoryStore:
     """
 
     def __init__(self, path: str | Path, create: bool = True):
-        """Open or create. DataError for a file that is no memory, is of another format, or is being written."""
+        """Open or create; a file of an older format is upgraded (memory_env.store.schema). DataError for a file that is no
+        memory, is of a newer format, or is being written."""
         self.path = Path(path)
         if not create and not self.path.is_file():
             raise DataError(f"{self.path}: no such memory; launch/remember.py makes one")
         try:
-            self._db = self._connect(create)
-            self._open()
+            self._db, writable = self._connect(create)
+            try:
+                open_layout(self._db, self.path, writable)
+            except BaseException:
+                self._db.close()
+                raise
+            # A power cut may lose the last commits, never parts of one.
+            self._db.execute("PRAGMA synchronous=NORMAL")
         except sqlite3.Error as error:
             raise DataError(f"{self.path}: {_reason(error)}") from None
 
-    def _connect(self, create: bool) -> sqlite3.Connection:
+    def _connect(self, create: bool) -> tuple[sqlite3.Connection, bool]:
+        """The connection, and whether it may write."""
         path, uri = str(self.path), False
         if not create and not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)):
             # SQLite would want to write beside a file that is only to be read.
             path, uri = f"{self.path.absolute().as_uri()}?mode=ro&immutable=1", True
-        return sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False, uri=uri)
-
-    def _open(self) -> None:
-        # In this order: another process that makes the file sets both in one transaction.
-        tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        found = self._db.execute("PRAGMA application_id").fetchone()[0]
-        if tables and found != _APPLICATION:
-            raise DataError(f"{self.path}: is a database of another program; name a new file")
-        if not tables:
-            # WAL: a commit is one append, and a reader never waits. NORMAL: a power cut may lose the last commits, never parts.
-            # IF NOT EXISTS: another process may be making the same file.
-            self._db.executescript(
-                f"PRAGMA journal_mode=WAL; BEGIN IMMEDIATE; PRAGMA application_id={_APPLICATION};"
-                f"{_SCHEMA} INSERT OR IGNORE INTO meta VALUES ('format', '{FORMAT}'); COMMIT;"
-            )
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        version = self.meta("format")
-        if version != FORMAT:
-            raise DataError(f"{self.path}: is of format {version}, this program knows {FORMAT}; use its release")
+        return sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False, uri=uri), not uri
 
     def close(self) -> None:
         """Fold the log into the file and close it."""
