@@ -5,7 +5,8 @@ PYTHON_BIN := $(VENV)/bin/python
 ENGINE ?= hf
 SEEDS ?= 0 1 2
 RUNS ?= runs
-TESTS ?= tests
+TESTS ?=
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$(( n < 4 ? n : 4 )))
 THREADS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$(( n < 8 ? n : 8 )))
 
 export VENV
@@ -17,7 +18,7 @@ OFFLINE := HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 WANDB_MODE=offline WANDB_SILE
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F '\t' '{printf "  make %-10s %s\n", $$1, $$2}'
-	@echo "  variables: ENGINE=hf|vllm (rollouts), SEEDS=\"0 1 2\", RUNS=folder of results, TESTS=paths, VENV=folder, PYTHON=interpreter"
+	@echo "  variables: ENGINE=hf|vllm (rollouts), SEEDS=\"0 1 2\", RUNS=folder of results, TESTS=paths, WORKERS=test processes, VENV=folder, PYTHON=interpreter"
 
 setup: ## create .venv with the pinned packages (every other target does this first)
 	@bash launch/setup.sh
@@ -25,19 +26,18 @@ setup: ## create .venv with the pinned packages (every other target does this fi
 demo: setup ## train the tiny Writer with GRPO from its SFT checkpoint and evaluate both (under 12 minutes on 2 cores)
 	@$(OFFLINE) OMP_NUM_THREADS=$(THREADS) $(PYTHON_BIN) launch/reproduce.py --sft configs/tiny_writer --seeds 0 --engine $(ENGINE) --output_dir $(RUNS)/demo
 
-sft: setup ## reproduce the committed SFT checkpoint configs/tiny_writer from random weights
+sft: setup ## reproduce the committed SFT checkpoint configs/tiny_writer from its structured initialisation
 	@$(OFFLINE) OMP_NUM_THREADS=$(THREADS) $(PYTHON_BIN) launch/sft.py --config configs/tiny-sft.yaml --output_dir $(RUNS)/sft
 
 reproduce: setup ## SFT, GRPO and the evaluation for each of SEEDS, mean and standard deviation (hours; resumable)
 	@$(OFFLINE) OMP_NUM_THREADS=$(THREADS) $(PYTHON_BIN) launch/reproduce.py --seeds $(SEEDS) --engine $(ENGINE) --output_dir $(RUNS)/reproduce
 
-test: setup ## every test (TESTS=path for some)
-	@$(OFFLINE) OMP_NUM_THREADS=1 $(PYTHON_BIN) -m pytest -q --durations=15 -m "not vllm" $(TESTS)
-	@# vLLM reseeds and rewires its process, so its tests have one of their own; 5: none among TESTS.
-	@$(OFFLINE) OMP_NUM_THREADS=1 $(PYTHON_BIN) -m pytest -q --durations=5 -m vllm $(TESTS) || [ $$? -eq 5 ]
+test: setup ## ruff, mypy and every test, all of them whatever fails (TESTS=path for some tests alone)
+	@$(OFFLINE) OMP_NUM_THREADS=1 VENV=$(VENV) WORKERS=$(WORKERS) bash launch/test.sh $(TESTS)
 
-lint: setup ## ruff over the code
+lint: setup ## ruff and mypy over the code
 	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/mypy
 
 doctor: setup ## what this machine has, and what is wrong with it
 	@$(PYTHON_BIN) launch/doctor.py

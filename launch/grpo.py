@@ -1,4 +1,4 @@
-"""Train the Writer with position-aligned GRPO (SPEC 5), from an SFT checkpoint.
+"""Train the Writer with position-aligned GRPO (docs/training.md), from an SFT checkpoint.
 
     python launch/grpo.py --config configs/demo.yaml
     accelerate launch --config_file configs/accelerate/gpu2.yaml launch/grpo.py --config configs/qwen2.5-3b.yaml

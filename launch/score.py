@@ -47,7 +47,7 @@ def main(argv: list[str]) -> None:
 
 
 def score_line(transition: dict[str, Any], place: str, scorer: Scorer) -> dict[str, Any]:
-    """The reward terms of one transition, by the names of SPEC 7. UsageError names `place` and the key at fault."""
+    """The reward terms of one transition, by the names that `--help` lists. UsageError names `place` and the key at fault."""
     for key, kind in KINDS.items():
         if not isinstance(transition.get(key), kind):
             remedy = "; run launch/replay.py with --reference" if key == "reference" else ""

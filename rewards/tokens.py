@@ -1,4 +1,4 @@
-"""What counts as a token of a record's content (SPEC 4, T(c))."""
+"""What counts as a token of a record's content (T(c) of Eq. 13)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ class WeightError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RewardWeights:
-    """Every weight and threshold of SPEC 4. Each is a finite number; those of one convex sum add up to 1.
+    """Every weight and threshold of Eq. 7-21. Each is a finite number; those of one convex sum add up to 1.
 
     Example: `RewardWeights(qa=0.0)` trains without the terminal question term;
     `RewardWeights(macro=1.0, worst=0.0)` without the worst-owner term.

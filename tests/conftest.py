@@ -31,6 +31,9 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repository"))
 
+PATIENCE = 3600
+"""Seconds until a test gives up on what hangs. Never a deadline: a busy machine is slow, and no test fails for that."""
+
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 

@@ -1,1 +1,1 @@
-"""Frozen query and answer: Project, two retrieval tracks, Compose, and the backends that answer and judge (SPEC 6)."""
+"""Frozen query and answer: Project, two retrieval tracks, Compose, and the backends that answer and judge."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from unittest import mock
 
 from launch.cli import exit_code
+from tests.conftest import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,7 +40,7 @@ def launch(script: str, *arguments: object, **environment: str) -> Ended:
     return Ended(code, output.getvalue(), errors.getvalue())
 
 
-def spawn(script: str, *arguments: object, timeout: float = 300, **environment: str) -> subprocess.CompletedProcess[str]:
+def spawn(script: str, *arguments: object, timeout: float = PATIENCE, **environment: str) -> subprocess.CompletedProcess[str]:
     """`python launch/SCRIPT.py ARGUMENTS` from the repository's root."""
     command = [sys.executable, f"launch/{script}.py", *map(str, arguments)]
     variables = {**os.environ, **environment}

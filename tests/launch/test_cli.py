@@ -8,6 +8,7 @@ import pytest
 
 from launch.cli import ROOT, Terminated, UsageError, empty_output, exit_code
 from memory_env.datafile import DataError
+from tests.conftest import PATIENCE
 from writer_rl.config import ConfigError
 
 
@@ -109,9 +110,9 @@ def start(tmp_path, repository, body):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_unwind_the_script(tmp_path, repository, number, code):
-    process = start(tmp_path, repository, "time.sleep(60)")
+    process = start(tmp_path, repository, f"time.sleep({PATIENCE})")
     os.kill(process.pid, number)
-    output, error = process.communicate(timeout=30)
+    output, error = process.communicate(timeout=PATIENCE)
     assert (process.returncode, output) == (code, "saved\n")
     assert error.count("\n") == 1
 
@@ -120,7 +121,7 @@ def test_a_closed_pipe_ends_quietly(tmp_path, repository):
     process = start(tmp_path, repository, "[print('x' * 1000) for _ in range(10_000)]")
     process.stdout.close()
     error = process.stderr.read()
-    assert process.wait(timeout=30) == 1
+    assert process.wait(timeout=PATIENCE) == 1
     assert "Traceback" not in error and error.count("\n") == 1
 
 
@@ -137,7 +138,7 @@ def test_a_finished_rank_is_not_undone_by_what_libraries_do_at_the_very_end(tmp_
         "run(main)\n"
     )
     ended = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, env={**os.environ, "WORLD_SIZE": ranks}, timeout=60
+        [sys.executable, script], capture_output=True, text=True, env={**os.environ, "WORLD_SIZE": ranks}, timeout=PATIENCE
     )
     assert ended.stdout.split() == ["done", "bye"]
     assert ended.returncode == (143 if ranks == "2" else -signal.SIGABRT)

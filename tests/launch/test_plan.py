@@ -2,10 +2,12 @@ import re
 import subprocess
 import sys
 
+from tests.conftest import PATIENCE
+
 
 def plan(repository, *arguments):
     command = [sys.executable, "launch/plan.py", *arguments]
-    return subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_the_table_names_every_card_and_the_exact_size(repository):

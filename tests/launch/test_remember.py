@@ -12,6 +12,7 @@ import time
 import pytest
 
 from memory_env.store.store import MemoryStore
+from tests.conftest import PATIENCE
 from tests.launch.scripts import ROOT, launch, refused, spawn
 from tests.memory_env.query.chat_server import Script, error, ok, serving
 
@@ -170,7 +171,7 @@ def test_two_processes_at_once_hold_every_message_once(tmp_path):
     arguments = ["--memory", str(tmp_path / "m.db"), str(tmp_path / "chat.csv")]
     command = [sys.executable, "launch/remember.py", *arguments]
     both = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    ended = [(process.communicate(timeout=500)[1], process.returncode) for process in both]
+    ended = [(process.communicate(timeout=PATIENCE)[1], process.returncode) for process in both]
     assert any(code == 0 for _, code in ended)
     assert all(code == 0 or (code == 2 and "another program" in errors) for errors, code in ended), ended
     again = launch("remember", *arguments)

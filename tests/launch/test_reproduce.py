@@ -11,6 +11,7 @@ import pytest
 
 from launch.cli import UsageError
 from launch.reproduce import StageFailed, seed_lines, stage
+from tests.conftest import PATIENCE
 from tests.launch.scripts import ROOT, refused
 
 
@@ -53,7 +54,7 @@ def test_a_stop_waits_until_the_stage_has_saved(tmp_path, number, code):
         "def stop(number, frame):\n"
         "    time.sleep(0.5); pathlib.Path(sys.argv[1]).write_text('saved'); sys.exit(128 + number)\n"
         "signal.signal(signal.SIGINT, stop); signal.signal(signal.SIGTERM, stop)\n"
-        "pathlib.Path(sys.argv[2]).touch(); time.sleep(60)",
+        "pathlib.Path(sys.argv[2]).touch(); time.sleep(3600)",
     )
     saving += [str(tmp_path / "saved"), str(tmp_path / "ready")]
     code_text = (
@@ -62,14 +63,14 @@ def test_a_stop_waits_until_the_stage_has_saved(tmp_path, number, code):
     )
     command = [sys.executable, "-c", code_text, str(tmp_path), *saving]
     process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     if number == signal.SIGINT:
         os.killpg(process.pid, number)  # Ctrl-C reaches the whole group
     else:
         os.kill(process.pid, number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     assert (tmp_path / "saved").read_text() == "saved"
     (marker,) = (tmp_path / "stages").iterdir()

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from rewards import score_step, unseen_text_share
+from tests.conftest import PATIENCE
 from tests.rewards.examples import entry, state
 
 KEYS = [
@@ -34,7 +35,7 @@ def score(repository, *arguments, stdin=None, environment=None):
         cwd=repository,
         input=stdin,
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE,
         env={**os.environ, **(environment or {})},
     )
 
@@ -158,7 +159,7 @@ def test_reads_what_replay_prints(repository, tmp_path):
     network = written(tmp_path / "N.json", json.dumps(teacher))
     completions = written(tmp_path / "C.jsonl", {"completion": json.dumps({"actions": actions})})
     replay = [sys.executable, "launch/replay.py", "--network", network, "--completions", completions, "--reference", network]
-    replayed = subprocess.run(replay, cwd=repository, capture_output=True, timeout=120)
+    replayed = subprocess.run(replay, cwd=repository, capture_output=True, timeout=PATIENCE)
     assert replayed.returncode == 0, replayed.stderr
     done = score(repository, "--transitions", "-", stdin=replayed.stdout)
     assert done.returncode == 0, done.stderr

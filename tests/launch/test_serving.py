@@ -14,6 +14,7 @@ import pytest
 
 from memory_env import corpus
 from memory_env.store.store import MemoryStore
+from tests.conftest import PATIENCE
 from tests.launch.scripts import ROOT, launch
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1800)]
@@ -79,7 +80,7 @@ def vllm_server(log, *arguments):
             [*command, "--host", "127.0.0.1", "--port", str(port)], cwd=ROOT, stdout=stream, stderr=stream, env=environment
         )
     try:
-        deadline = time.monotonic() + 1500
+        deadline = time.monotonic() + PATIENCE
         while not answers(f"http://127.0.0.1:{port}/health"):
             assert server.poll() is None and time.monotonic() < deadline, log.read_text()[-3000:]
             time.sleep(0.2)
@@ -87,7 +88,7 @@ def vllm_server(log, *arguments):
     finally:
         server.terminate()
         try:
-            server.wait(60)
+            server.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.conftest import PATIENCE
+
 NEEDED = ("bash", "dirname", "awk", "df", "sed", "cat", "grep", "uname", "git", "make", "gcc", "g++")
 
 
@@ -22,7 +24,7 @@ def setup(repository, tmp_path, missing=(), python=sys.executable, *arguments):
     if python:
         environment["PYTHON"] = str(python)
     command = ["bash", "launch/setup.sh", "--check", *arguments]
-    return subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, timeout=PATIENCE)
 
 
 @pytest.fixture(autouse=True)

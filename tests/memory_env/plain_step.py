@@ -1,4 +1,4 @@
-"""The rules of a step once more, written as plainly as they read (SPEC 3, paper B.2): lists, dicts and full scans.
+"""The rules of a step once more, written as plainly as they read (paper B.2): lists, dicts and full scans.
 
 Records are dicts without ids; a citation is an index into the list of records. Slow, and independent of memory_env.
 """

@@ -1,4 +1,4 @@
-"""The rewards as SPEC 4 defines them: difflib and scipy, pair by pair, nothing cached, nothing pruned.
+"""The rewards as Eq. 7-21 define them: difflib and scipy, pair by pair, nothing cached, nothing pruned.
 
 Written apart from the package (it imports nothing of it), to be compared with it and to be timed against.
 States are dicts.

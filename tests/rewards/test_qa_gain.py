@@ -21,6 +21,7 @@ from memory_env.state import MemoryState
 from memory_env.step import step
 from rewards import QAFailure, QAGain, QAGroup, qa_gain, select_questions
 from rewards.qa_gain import allowed_failures
+from tests.conftest import PATIENCE
 
 
 def question(name, answer="tea"):
@@ -291,7 +292,7 @@ def test_calls_run_side_by_side_up_to_the_bound():
         with guard:
             running += 1
             most = max(most, running)
-        meeting.wait(timeout=30)  # three must be in flight at once; a fourth would break the count below
+        meeting.wait(timeout=PATIENCE)  # three must be in flight at once; a fourth would break the count below
         with guard:
             running -= 1
 
@@ -337,7 +338,7 @@ class Hanging(Backend):
 
 qa_gain([QAGroup("net", FOUR, all_different(2))], Retrieval(), Hanging(), Hanging())
 """
-    done = subprocess.run([sys.executable, "-c", script], cwd=repository, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], cwd=repository, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "KeyError: 'a bug'"
 

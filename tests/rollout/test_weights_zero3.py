@@ -8,6 +8,8 @@ import textwrap
 
 import pytest
 
+from tests.conftest import PATIENCE
+
 SCRIPT = textwrap.dedent("""
     import deepspeed, torch
     from tests.rollout.conftest import make_model
@@ -56,6 +58,6 @@ def test_sharded_weights_are_gathered_in_groups_and_released(repository):
         "PYTHONPATH": str(repository),
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, cwd=repository, capture_output=True, text=True, timeout=500
+        [sys.executable, "-c", SCRIPT], env=environment, cwd=repository, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 0 and "all well" in done.stdout, done.stdout + done.stderr

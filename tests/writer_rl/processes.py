@@ -14,6 +14,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.conftest import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.writer_rl.preload"])
@@ -43,7 +45,7 @@ def train(
 
 
 def _give_up_on(processes: list) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     killed = any(process.exitcode == -signal.SIGKILL for process in processes)
     while not killed and any(process.is_alive() for process in processes) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch
 
+from tests.conftest import PATIENCE
 from tests.writer_rl.grpo.test_run import assert_same_run, records
 from tests.writer_rl.grpo.test_update import plain_objective
 from tests.writer_rl.processes import ROOT, train
@@ -23,7 +24,7 @@ STAGES = [0, 1, 2, 3]
 def launch(command, *arguments):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     return subprocess.run(
-        [*command, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=1500, env=environment
+        [*command, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, env=environment
     )
 
 

@@ -16,7 +16,7 @@ SHARED_PARTS = tuple(part for part in PARTS if part != "budgets")
 
 
 def evaluation_document(total: int, frozen: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """evaluation.json (SPEC 7): `rows` are `scores.summary` with the key `writer` in front."""
+    """evaluation.json (docs/evaluation.md, "Files"): `rows` are `scores.summary` with the key `writer` in front."""
     return {"total": total, "frozen": dict(frozen), "rows": list(rows)}
 
 

@@ -63,7 +63,7 @@ class Outcome:
 def evaluate(config: EvaluationConfig, plan: Plan, output: Path) -> Outcome:
     """Runs, or continues, an evaluation in `output`.
 
-    Files: evaluation.json (SPEC 7), questions.jsonl (every answer with its verdict), memories.jsonl (every output of every
+    Files: evaluation.json, questions.jsonl (every answer with its verdict), memories.jsonl (every output of every
     Writer), memory.json (metrics against the teacher, where there is one), and ablations.json, grid.json with grid.png,
     full_evidence.json, baselines.json.
 

@@ -42,7 +42,7 @@ def model_card(
     """The card as Markdown.
 
     model: the exported module. settings: the run's config.yaml, {} without a run. prompt: the prompt file's name in the folder.
-    round: the line of metrics.jsonl that the checkpoint belongs to. evaluation: the run's evaluation.json (SPEC 7). base: the
+    round: the line of metrics.jsonl that the checkpoint belongs to. evaluation: the run's evaluation.json. base: the
     model that an adapter apart belongs on; None: the folder holds the whole model.
     """
     library = "transformers" if base is None else f"peft\nbase_model: {_short(base)}"
@@ -167,4 +167,5 @@ def _short(path: str) -> str:
 def _start(model: Mapping[str, Any]) -> str | None:
     if not model:
         return None
-    return "random weights" if model.get("init") in ("random", "structured") else _short(model.get("path", ""))
+    started = {"random": "random weights", "structured": "a structured initialisation (docs/sft.md)"}
+    return started.get(model.get("init"), _short(model.get("path", "")))

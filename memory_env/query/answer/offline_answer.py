@@ -14,7 +14,7 @@ from memory_env.query.source_digest import source_digest
 from memory_env.query.statements import NOTHING, Statement, render
 from memory_env.records import GROUP, VERBATIM_UTYPE
 
-# Messages say in more words what a record says in few; below this they are about something else (the fallback's floor, SPEC 6).
+# Messages say in more words what a record says in few; below this they are about something else.
 _MESSAGE_FLOOR = 0.25
 # Evidence this close to the best of its row is stated too, up to _MOST statements: the reader cannot tell which one is meant.
 _NEAR = 0.9

@@ -22,7 +22,7 @@ class Similarity(Protocol):
 class TermSimilarity:
     """`terms.term_match` of a query with every text; the rule where no embedder is used.
 
-    On the scale of a cosine of embeddings, so that the floors of SPEC 6 (0.30 and 0.25) apply to both.
+    On the scale of a cosine of embeddings, so that the floors of `QueryBudgets` (0.30 and 0.25) apply to both.
     """
 
     def __init__(self, texts: Sequence[str]):

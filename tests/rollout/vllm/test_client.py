@@ -8,9 +8,11 @@ import pytest
 import torch
 
 from rollout.engine import EngineDied, EngineStateError, Generation, GenerationRequest, PromptTooLong, SamplingParams
+from rollout.vllm import server
 from rollout.vllm.client import VLLMServerEngine
 from rollout.vllm.server import VLLMServer, read_state
 from rollout.weights import named_weights
+from tests.conftest import PATIENCE
 
 
 class ScriptedEngine:
@@ -76,7 +78,7 @@ def served(tmp_path, build_model):
         with Client(address, authkey=key) as stopper:
             stopper.send(("shutdown", ()))
             stopper.recv()
-    thread.join(10)
+    thread.join(PATIENCE)
     assert engine.closed and not state.exists()
 
 
@@ -91,18 +93,20 @@ def at_once(*jobs):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     return results
 
 
-def test_requests_of_all_ranks_share_one_batch_and_come_back_to_their_rank(served):
+def test_requests_of_all_ranks_share_one_batch_and_come_back_to_their_rank(served, monkeypatch):
     engine, state = served
+    monkeypatch.setattr(server, "GATHER_SECONDS", PATIENCE)  # however late a rank is on a busy machine
     ranks = [VLLMServerEngine(state, leader=rank == 0) for rank in range(3)]
     shares = [requests(1, 2), requests(3), requests(4, 5, 6)]
     results = at_once(*(lambda r=r, s=s: r.generate(s) for r, s in zip(ranks, shares, strict=True)))
     assert [[len(g.token_ids) for g in result] for result in results] == [[1, 2], [3], [4, 5, 6]]
     assert engine.batches == [6]
+    monkeypatch.setattr(server, "GATHER_SECONDS", 0.05)
     assert ranks[1].generate(requests(7))[0].text == "7", "a rank alone does not wait for ever"
     assert ranks[0].generate([]) == []
 
@@ -229,7 +233,7 @@ def test_strangers_are_turned_away(served):
 
 def test_a_server_that_ends_is_noticed_and_a_new_one_is_found(served, tmp_path):
     engine, state = served
-    client = VLLMServerEngine(state, patience_s=20)
+    client = VLLMServerEngine(state, patience_s=PATIENCE)
     address, key = read_state(state)
     with Client(address, authkey=key) as stopper:
         stopper.send(("shutdown", ()))

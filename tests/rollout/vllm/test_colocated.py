@@ -8,6 +8,8 @@ import textwrap
 
 import pytest
 
+from tests.conftest import PATIENCE
+
 SCRIPT = textwrap.dedent("""
     import os, sys
     import torch, torch.distributed as dist
@@ -93,7 +95,7 @@ def test_two_ranks_with_engines_of_their_own(tmp_path, tokenizer, repository):
         )
     try:
         for rank, process in enumerate(ranks):
-            output, _ = process.communicate(timeout=550)
+            output, _ = process.communicate(timeout=PATIENCE)
             assert process.returncode == 0 and f"all well {rank}" in output, output[-3000:]
     finally:
         for process in ranks:

@@ -8,22 +8,23 @@ import pytest
 
 from rollout.vllm import library as vllm_library
 from rollout.vllm.library import VLLMUnavailable, import_vllm
+from tests.conftest import PATIENCE
 from tests.writer_rl.tiny_run import save_config
 
 
 def test_every_module_imports_where_vllm_is_not_installed(repository):
     code = (
         "import sys, importlib, pathlib; sys.modules['vllm'] = None\n"
-        "for f in sorted(pathlib.Path('rollout').glob('*.py')): importlib.import_module(f'rollout.{f.stem}')\n"
+        "for f in sorted(pathlib.Path('rollout').rglob('*.py')):\n    importlib.import_module('.'.join(f.with_suffix('').parts).removesuffix('.__init__'))\n"
         "import rollout.vllm.library as library\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, timeout=500)
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
 
 
 def test_the_package_itself_loads_no_torch(repository):
     code = "import sys, rollout; assert 'torch' not in sys.modules and 'transformers' not in sys.modules"
-    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, timeout=500)
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
 
 
@@ -49,6 +50,7 @@ metadata.version = version
 sys.modules["vllm"] = None
 from launch.cli import exit_code
 from launch.grpo import main
+from tests.conftest import PATIENCE
 sys.exit(exit_code(main, sys.argv[1:]))
 """
 
@@ -58,7 +60,7 @@ def test_a_run_that_asks_for_missing_vllm_ends_with_one_line_and_without_it_runs
 
     def run(*arguments):
         command = [sys.executable, "-c", WITHOUT_VLLM, "--config", str(config), "--trainer.steps", "1", *arguments]
-        return subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=500)
+        return subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=PATIENCE)
 
     asked = run("--rollout.engine", "vllm", "--output_dir", str(tmp_path / "asked"))
     assert asked.returncode == 2 and "Traceback" not in asked.stderr

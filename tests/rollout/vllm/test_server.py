@@ -10,6 +10,7 @@ from rollout.engine import EngineDied, EngineError, EngineStateError, PromptTooL
 from rollout.sync import module_logprobs
 from rollout.vllm.client import ServerProcess, VLLMServerEngine
 from rollout.weights import named_weights
+from tests.conftest import PATIENCE
 from tests.rollout.conftest import make_model
 from tests.rollout.vllm.test_engine import PROBE, SHAPE, requests, save, shake, sync
 
@@ -30,7 +31,7 @@ def test_two_ranks_share_a_server_that_dies_and_returns(tmp_path, tokenizer):
         )
         waiting.start()
         assert sync(leader, trainer, 1).max_difference <= 1e-4
-        waiting.join(60)
+        waiting.join(PATIENCE)
         assert versions == [1] and not any(p.name.startswith("writer-weights-") for p in tmp_path.iterdir())
 
         batch = requests(8)
@@ -40,7 +41,7 @@ def test_two_ranks_share_a_server_that_dies_and_returns(tmp_path, tokenizer):
             threading.Thread(target=lambda e=e, s=s, n=n: halves.update({n: [g.token_ids for g in e.generate(s)]}))
             for n, (e, s) in enumerate([(leader, batch[:4]), (follower, batch[4:])])
         ]
-        [rank.start() for rank in ranks], [rank.join(120) for rank in ranks]
+        [rank.start() for rank in ranks], [rank.join(PATIENCE) for rank in ranks]
         assert halves[0] + halves[1] == before, "each rank gets its own requests' results"
 
         too_long = [type(batch[0])((5,) * 300, 0, batch[0].sampling)]

@@ -12,6 +12,7 @@ from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSett
 from memory_env.query.protocol import JudgeError
 from memory_env.replay import Completion
 from rollout.writer_prompt import WriterPrompt
+from tests.conftest import PATIENCE
 from tests.memory_env.query.chat_server import Script, error, ok, serving
 from tests.writer_rl.tiny_run import ADD, NOOP, PROMPT, make_tokenizer, save_chats, save_writer
 from writer_rl.config import EvaluationConfig, load_config
@@ -92,7 +93,7 @@ def test_with_the_folder_at_hand_the_prompt_is_the_trained_one_token_for_token(n
 
 
 def test_networks_are_written_at_the_same_time_and_told_in_their_order(networks):
-    everyone = threading.Barrier(len(networks), timeout=60)  # only requests that are open together pass it
+    everyone = threading.Barrier(len(networks), timeout=PATIENCE)  # only requests that are open together pass it
     arrived = itertools.count()
 
     def reply(handler, request):
@@ -132,6 +133,6 @@ def test_a_long_output_is_not_taken_for_a_hung_connection():
 
     script = Script(slow)
     with serving(script) as url:
-        client = EndpointClient(EndpointSettings("w", url, request_timeout_s=0.1, deadline_s=120))
+        client = EndpointClient(EndpointSettings("w", url, request_timeout_s=0.1, deadline_s=PATIENCE))
         assert client.text("write", [{"role": "user", "content": "hello"}], 8) == (NOOP, False)
     assert len(script.requests) == 1

@@ -8,6 +8,7 @@ import sys
 import pytest
 from safetensors.torch import load_file
 
+from tests.conftest import PATIENCE
 from tests.writer_rl.processes import ROOT, train
 from tests.writer_rl.tiny_run import save_config
 from writer_rl.run.metrics import untimed
@@ -167,7 +168,7 @@ def test_evaluation_during_training_marks_the_best_and_ends_early(tmp_path):
 def run_script(*arguments):
     command = [sys.executable, "launch/grpo.py", *map(str, arguments)]
     environment = {**os.environ, "COLUMNS": "120"}
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, env=environment)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, env=environment)
 
 
 def test_the_script_itself_trains_two_rounds(folder):

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from tests.conftest import PATIENCE
 from writer_rl.run import doctor
 from writer_rl.run.doctor import Check, DoctorError, cheap_checks, endpoint, require, stale_locks, wandb_mode
 
@@ -67,7 +68,7 @@ def test_fix_removes_stale_locks_only(tmp_path, repository, monkeypatch):
     lock = lock_in(tmp_path)
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
     command = [sys.executable, "launch/doctor.py", "--fix"]
-    shown = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=60)
+    shown = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=PATIENCE)
     assert f"removed {lock}" in shown.stdout and not lock.exists()
     assert "PROBLEM" not in shown.stdout.split("extension lock")[1].splitlines()[0]
 

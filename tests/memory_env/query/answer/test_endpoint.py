@@ -17,6 +17,7 @@ from memory_env.query.budgets import QueryBudgets
 from memory_env.query.pipeline import QueryPipeline
 from memory_env.query.prompted import PromptedProjector, PromptedSelector, PromptedSufficiency
 from memory_env.query.protocol import Answer, JudgeError
+from tests.conftest import PATIENCE
 from tests.memory_env.query.chat_server import Script, completion, error, hang, ok, raw, serving
 from tests.memory_env.query.memories import CLUB, ROSTER, asked, evidence_of
 
@@ -127,9 +128,9 @@ def test_the_deadline_ends_all_retries_with_an_error_not_a_score():
 
 
 def test_a_hung_connection_is_given_up_and_tried_again():
-    started = time.monotonic()
-    assert ask(Script(hang(30), ok(RIGHT)), request_timeout_s=0.3).text == "Alice: figs"
-    assert time.monotonic() - started < 20
+    script = Script(hang(PATIENCE), ok(RIGHT))
+    assert ask(script, request_timeout_s=2).text == "Alice: figs"
+    assert len(script.requests) > 1
 
 
 def test_a_longer_answer_gets_more_room():
