@@ -16,12 +16,12 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.pool import ThreadPool
 from typing import Any, Protocol
 
 from memory_env.network import Question
-from memory_env.query.protocol import Answerer, Evidence, Judge, JudgeError
+from memory_env.query.protocol import Answer, Answerer, Evidence, Judge, JudgeError, Verdict
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +64,29 @@ class QAError:
 
 
 @dataclass(frozen=True, slots=True)
+class QAExchange:
+    """One evidence of a question with its answer and verdict, and the trajectories that share it. `track`: "both" or "s1".
+
+    Example: QAExchange("s1", (0, 1, 2), evidence, Answer("nothing recorded"), Verdict(False, 0.0)).
+    """
+
+    track: str
+    trajectories: tuple[int, ...]
+    evidence: Evidence
+    answer: Answer
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class QATranscript:
+    """All that was said about one question of a group. `error` is why it was left out, and then there is no exchange."""
+
+    question: Question
+    exchanges: tuple[QAExchange, ...]
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class QAGain:
     """The terminal gain of one group of G trajectories, and what it cost.
 
@@ -86,6 +109,8 @@ class QAGain:
     calls: int
     naive_calls: int
     errors: tuple[QAError, ...] = ()
+    transcripts: tuple[QATranscript, ...] = field(default=(), compare=False, repr=False)
+    """What was read, answered and judged, question by question; for people, nothing is computed from it."""
 
     @property
     def judged(self) -> int:
@@ -146,10 +171,10 @@ def qa_gain(
     try:
         calls = _Calls(pool, asked, max_failure_rate)
         found = _evidences(asked, retrieval, calls)
-        verdicts = _verdicts(asked, found, answerer, judge, calls)
+        judged = _judged(asked, found, answerer, judge, calls)
     finally:
         pool.terminate()
-    return [_gain(one, verdicts, calls) for one in asked]
+    return [_gain(one, found, judged, calls) for one in asked]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,10 +250,10 @@ def _evidences(asked: Sequence[_Asked], retrieval: Retrieval, calls: _Calls) -> 
     return found
 
 
-def _verdicts(
+def _judged(
     asked: Sequence[_Asked], found: dict[Hashable, Evidence], answerer: Answerer, judge: Judge, calls: _Calls
-) -> dict[Hashable, bool]:
-    """The same keys as `found`, without the questions that failed -> whether the answer is correct."""
+) -> dict[Hashable, tuple[Answer, Verdict]]:
+    """The same keys as `found`, without the questions that failed -> the answer and its verdict."""
     questions = {key: question for one in asked for key, question in zip(one.keys, one.questions, strict=True)}
     digests = {place: evidence.key for place, evidence in found.items()}
     to_answer: dict[Hashable, Work] = {}
@@ -240,20 +265,23 @@ def _verdicts(
     for (key, _), answer in answers.items():
         to_judge.setdefault((key, answer), (key, judge.judge, (questions[key], answer)))
     judged = calls.run(to_judge, "judge", counted=True)
-    return {
-        place: bool(judged[place[0], answers[place[0], digest]].correct)
-        for place, digest in digests.items()
-        if place[0] not in calls.errors
-    }
+    results = {}
+    for place, digest in digests.items():
+        if place[0] not in calls.errors:
+            answer = answers[place[0], digest]
+            results[place] = (answer, judged[place[0], answer])
+    return results
 
 
-def _gain(one: _Asked, verdicts: Mapping[Hashable, bool], calls: _Calls) -> QAGain:
+def _gain(
+    one: _Asked, found: Mapping[Hashable, Evidence], judged: Mapping[Hashable, tuple[Answer, Verdict]], calls: _Calls
+) -> QAGain:
     size, selected = len(one.group.memories), len(one.questions)
     errors = tuple(calls.errors[key] for key in one.keys if key in calls.errors)
     keys = [key for key in one.keys if key not in calls.errors]
     if not keys:
         _log.warning("%s: no question could be judged (%d asked): its terminal gain is 0", one.group.network_id, selected)
-    both, s1 = ([sum(verdicts[key, g, track] for key in keys) for g in range(size)] for track in (BOTH, S1))
+    both, s1 = ([sum(bool(judged[key, g, track][1].correct) for key in keys) for g in range(size)] for track in (BOTH, S1))
     count = max(1, len(keys))
     return QAGain(
         network_id=one.group.network_id,
@@ -265,4 +293,23 @@ def _gain(one: _Asked, verdicts: Mapping[Hashable, bool], calls: _Calls) -> QAGa
         calls=calls.made[one.place],
         naive_calls=4 * size * selected,
         errors=errors,
+        transcripts=tuple(_transcript(one, key, found, judged, calls) for key in one.keys),
     )
+
+
+def _transcript(
+    one: _Asked,
+    key: Key,
+    found: Mapping[Hashable, Evidence],
+    judged: Mapping[Hashable, tuple[Answer, Verdict]],
+    calls: _Calls,
+) -> QATranscript:
+    question = one.questions[key[1]]
+    if key in calls.errors:
+        return QATranscript(question, (), str(calls.errors[key]))
+    shared: dict[tuple[str, Evidence], list[int]] = {}
+    for track in (S1, BOTH):
+        for g in range(len(one.group.memories)):
+            shared.setdefault((track, found[key, g, track]), []).append(g)
+    exchanges = (QAExchange(track, tuple(g), e, *judged[key, g[0], track]) for (track, e), g in shared.items())
+    return QATranscript(question, tuple(exchanges))

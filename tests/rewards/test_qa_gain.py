@@ -105,6 +105,24 @@ def test_the_fixed_questions_do_not_depend_on_the_files_order(names, limit, dice
     assert list(chosen) == [ordered[i * len(names) // len(chosen)] for i in range(len(chosen))]
 
 
+def test_the_transcript_tells_who_read_what_and_how_it_was_judged():
+    (transcript,) = gain([question("q1")], [{"q1?": "tea"}, {}, {"q1?": "tea"}, {"q1?": "milk"}]).transcripts
+    told = [(e.track, e.trajectories, e.answer.text, e.verdict.correct) for e in transcript.exchanges]
+    assert told == [
+        ("s1", (0, 1, 2, 3), "don't know", False),
+        ("both", (0, 2), "tea", True),
+        ("both", (1,), "don't know", False),
+        ("both", (3,), "milk", False),
+    ]
+    assert transcript.question.id == "q1" and transcript.error == "" and not transcript.exchanges[0].evidence.rows
+
+
+def test_a_question_that_was_left_out_says_why_in_the_transcript():
+    result = gain([question("q1"), question("q2")], [{"q1?": "unreachable"}], max_failure_rate=1.0)
+    left_out, asked = result.transcripts
+    assert "project failed: no route" in left_out.error and left_out.exchanges == () and len(asked.exchanges) == 2
+
+
 def test_a_worked_example():
     result = gain([question("q1")], [{"q1?": "tea"}, {}])
     assert result == QAGain("net", (1.0, 0.0), (1.0, 0.0), (0.0, 0.0), questions=1, failed=0, calls=4, naive_calls=8)

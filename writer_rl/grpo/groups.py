@@ -155,28 +155,3 @@ def final_states(
         outputs = [Completion(scored.step.text, scored.step.finish_reason == "length") for scored in trajectory.steps]
         states.append(replay(network, outputs, window, strict=strict, provenance=provenance)[-1].post_state)
     return states
-
-
-def trajectory_records(group: Group) -> list[dict[str, Any]]:
-    """One JSON object per completion, with its rewards: the lines of ``trajectories/*.jsonl``.
-
-    Example: {"network_id": ..., "trajectory": 3, "position": 0, "text": "{...}", ..., "reward": {"valid": 1.0, ...},
-    "return": 0.81, "advantage": 1.2, "qa_gain": 0.25}
-    """
-    from rollout.trajectory import completion_records
-
-    plain = [Trajectory(t.network_id, t.index, t.policy_version, tuple(s.step for s in t.steps)) for t in group.trajectories]
-    records = []
-    for record in completion_records(plain):
-        g, t = record["trajectory"], record["position"]
-        reward = group.trajectories[g].steps[t].reward
-        records.append(
-            {
-                **record,
-                "reward": {name: getattr(reward, name) for name in reward.__slots__},
-                "qa_gain": group.qa.gains[g] if group.qa else None,
-                "return": float(group.returns[g, t]),
-                "advantage": float(group.advantages[g, t]),
-            }
-        )
-    return records

@@ -21,9 +21,10 @@ from writer_rl.config import ConfigError, GRPOConfig, resolve
 from writer_rl.evaluation.validation import Validation
 from writer_rl.grpo import metrics as measure
 from writer_rl.grpo.collector import GroupCollector, timed
-from writer_rl.grpo.groups import Group, trajectory_records
+from writer_rl.grpo.groups import Group
 from writer_rl.grpo.plan import reward_settings
 from writer_rl.grpo.questions import Questions
+from writer_rl.grpo.records import question_records, trajectory_records
 from writer_rl.grpo.samples import balanced_shares
 from writer_rl.grpo.state import RunState
 from writer_rl.grpo.update import Reference, UpdateReport, update_policy
@@ -279,7 +280,9 @@ class GRPORun:
             self.keys,
         )
         self.keys = set(record)
-        self.directory.write_trajectories(state.round, [r for group in groups for r in trajectory_records(group)])
+        seed, visit = config.seed, state.round - 1
+        self.directory.write_trajectories(state.round, [r for g in groups for r in trajectory_records(g, seed, visit)])
+        self.directory.write_questions(state.round, [r for g in groups for r in question_records(g)])
         self.directory.append_metrics(record)
         self.tracker.log(record, console_line(record, config.trainer.steps, update.skipped))
         if config.tracking.plot_every and state.round % config.tracking.plot_every == 0:

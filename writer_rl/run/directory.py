@@ -1,6 +1,7 @@
 """A run directory: what stands where, who may write to it, and how it is rolled back to a checkpoint.
 
-config.yaml  metrics.jsonl  trajectories/round-000001.jsonl  checkpoints/  reward_curves.png  wandb/  evaluation.json
+config.yaml  metrics.jsonl  trajectories/round-000001.jsonl  questions/round-000001.jsonl
+checkpoints/  reward_curves.png  wandb/  evaluation.json
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class RunDirectory:
         self.path = path
         self.metrics_file = path / "metrics.jsonl"
         self.trajectories = path / "trajectories"
+        self.questions = path / "questions"
         self.checkpoints = path / "checkpoints"
         self._lock: Any = None
 
@@ -152,21 +154,33 @@ class RunDirectory:
         return records
 
     def write_trajectories(self, number: int, records: Iterable[Mapping[str, Any]]) -> None:
-        """Every completion of a round (or step) with its rewards."""
-        self.trajectories.mkdir(exist_ok=True)
-        self._trajectory_file(number).write_bytes(b"".join(json_utf8(record) + b"\n" for record in records))
+        """Every completion of a round (or step) with its rewards (writer_rl/run/rollout_files.py)."""
+        _write_lines(self.trajectories, number, records)
+
+    def write_questions(self, number: int, records: Iterable[Mapping[str, Any]]) -> None:
+        """Every terminal question of a round with evidence, answers and verdicts; no file where nothing was asked."""
+        records = list(records)
+        if records:
+            _write_lines(self.questions, number, records)
 
     def roll_back(self, rounds: int) -> None:
         """Forget what was written after the first `rounds` rounds (metrics lines carry their number as ``round``, from 1)."""
         kept = [record for record in self.read_metrics() if record["round"] <= rounds]
         if self.metrics_file.is_file():
             write_text(self.metrics_file, "".join(json.dumps(record) + "\n" for record in kept))
-        for file in self.trajectories.glob("round-*.jsonl"):
-            if file > self._trajectory_file(rounds):
-                file.unlink()
+        for folder in (self.trajectories, self.questions):
+            for file in folder.glob("round-*.jsonl"):
+                if file > _round_file(folder, rounds):
+                    file.unlink()
 
-    def _trajectory_file(self, number: int) -> Path:
-        return self.trajectories / f"round-{number:06d}.jsonl"
+
+def _round_file(folder: Path, number: int) -> Path:
+    return folder / f"round-{number:06d}.jsonl"
+
+
+def _write_lines(folder: Path, number: int, records: Iterable[Mapping[str, Any]]) -> None:
+    folder.mkdir(exist_ok=True)
+    _round_file(folder, number).write_bytes(b"".join(json_utf8(record) + b"\n" for record in records))
 
 
 def deciding_settings(config: SharedConfig) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rollout.engine import Generation, SamplingParams
 from rollout.sampler import sample_groups
 from tests.writer_rl.tiny_run import ADD, NOOP, PROMPT, make_tokenizer, save_chats
 from writer_rl.config import DataSection
-from writer_rl.grpo.groups import assemble, final_states, score_trajectories, trajectory_records
+from writer_rl.grpo.groups import assemble, final_states, score_trajectories
 from writer_rl.train.data import load_training
 from writer_rl.train.engines import build_prompt
 
@@ -116,14 +116,3 @@ def test_replayed_final_states_equal_the_rollouts_byte_for_byte(setting):
 def test_what_travels_between_ranks_holds_no_states(setting):
     for trajectory in setting[2]:
         assert all(s.step.pre_state is None and s.step.post_state is None for s in trajectory.steps)
-
-
-def test_one_record_per_completion_with_its_rewards(setting):
-    group = assembled(setting, {"chat_0": gain("chat_0", [1.0, 0.0, -1.0])})[0]
-    records = trajectory_records(group)
-    assert len(records) == G * 2
-    for record in records:
-        g, t = record["trajectory"], record["position"]
-        assert record["return"] == group.returns[g, t] and record["advantage"] == group.advantages[g, t]
-        assert record["reward"]["mem"] == group.trajectories[g].steps[t].reward.mem
-        assert record["qa_gain"] == (1.0, 0.0, -1.0)[g] and record["policy_version"] == 7

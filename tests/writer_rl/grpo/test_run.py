@@ -43,8 +43,8 @@ def assert_same_run(run, other, steps=STEPS):
     assert [untimed(r) for r in records(run)] == [untimed(r) for r in records(other)]
     assert [r["round"] for r in records(run)] == list(range(1, steps + 1))
     for number in range(1, steps + 1):
-        name = f"trajectories/round-{number:06d}.jsonl"
-        assert (run / name).read_text() == (other / name).read_text()
+        for name in (f"trajectories/round-{number:06d}.jsonl", f"questions/round-{number:06d}.jsonl"):
+            assert (run / name).read_text() == (other / name).read_text()
     ours, theirs = (load_file(r / "checkpoints" / f"{steps:06d}" / "model" / "model.safetensors") for r in (run, other))
     assert ours.keys() == theirs.keys() and all((ours[name] == theirs[name]).all() for name in theirs)
 
@@ -54,6 +54,7 @@ def test_a_run_leaves_what_is_promised(folder, whole):
         "config.yaml",
         "metrics.jsonl",
         "trajectories",
+        "questions",
         "checkpoints",
     }
     keys = [list(record) for record in records(whole)]

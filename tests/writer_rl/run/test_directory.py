@@ -153,3 +153,12 @@ def test_a_damaged_configuration_of_a_run_is_one_line(tmp_path, content):
     with pytest.raises(RunError, match="config.yaml") as caught:
         RunDirectory.open(config(tmp_path)).claim(config(tmp_path))
     assert "\n" not in str(caught.value)
+
+
+def test_questions_are_rolled_back_with_their_round(tmp_path):
+    run = RunDirectory.open(config(tmp_path / "run"))
+    for number in (1, 2):
+        run.write_questions(number, [{"question_id": "q"}])
+    run.write_questions(3, [])
+    run.roll_back(1)
+    assert [p.name for p in run.questions.iterdir()] == ["round-000001.jsonl"]
