@@ -16,6 +16,7 @@ import torch
 
 from memory_env import MemoryState
 from memory_env.datafile import DataError
+from rollout.journal import JournaledEngine
 from rollout.sync import Probe
 from writer_rl.config import ConfigError, GRPOConfig, resolve
 from writer_rl.evaluation.validation import Validation
@@ -39,7 +40,7 @@ from writer_rl.train.checkpoint import Checkpoints
 from writer_rl.train.data import load_sources, load_training, taught, unseen_text_warning
 from writer_rl.train.deepspeed_config import zero_settings
 from writer_rl.train.distributed import World, connect, disconnect
-from writer_rl.train.engines import JournaledEngine, build_engine, build_prompt, spare_model, sync
+from writer_rl.train.engines import build_engine, build_prompt, spare_model, sync
 from writer_rl.train.optimizers import optimizer_factory
 from writer_rl.train.schedule import NetworkOrder, lr_factor
 from writer_rl.train.stop import StopRequested, StopSignals, TrainingStalled

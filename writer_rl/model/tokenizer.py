@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from memory_env.records import DERIVED_LAYERS, DERIVED_UTYPES, GROUP
+from rollout.tokenizer_file import AS_WRITTEN
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -30,10 +31,6 @@ CHAT_TEMPLATE = (
 )
 CONTEXT = 2048
 """Tokens of prompt and completion together."""
-
-AUTO_MAP = {"AutoTokenizer": [None, "writer_rl.PreTrainedTokenizerFast"]}
-"""transformers 5 gives every qwen2 model Qwen's own pre-tokenizer, whatever tokenizer.json says, unless the tokenizer has an
-`auto_map`; without remote code allowed it then reads tokenizer.json as it is."""
 
 PROMPT_PIECES = ("---\n",)
 PROMPT_WORDS = (GROUP, "'s", *(layer.rsplit("_", 1)[-1] for layer in DERIVED_LAYERS))
@@ -89,7 +86,7 @@ def build_tokenizer(words: Iterable[str]) -> PreTrainedTokenizerFast:
         chat_template=CHAT_TEMPLATE,
         model_max_length=CONTEXT,
         clean_up_tokenization_spaces=False,
-        auto_map=AUTO_MAP,
+        auto_map=AS_WRITTEN,
     )
 
 

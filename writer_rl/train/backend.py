@@ -10,8 +10,7 @@ import logging
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,14 +178,6 @@ class Backend:
         path, _ = self.engine.load_checkpoint(str(folder), tag="engine")
         if path is None:
             raise BackendError(f"{folder}: holds no state of a DeepSpeed engine")
-
-    def full_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """(name, whole tensor) of the transformers model, one at a time; collective under ZeRO-3, where it gathers each."""
-        deepspeed = import_deepspeed()
-        for name, parameter in self.policy.model.named_parameters():
-            gather = deepspeed.zero.GatheredParameters([parameter]) if self.stage == 3 else nullcontext()
-            with gather:
-                yield name, parameter.detach()
 
     def _grad_norm(self) -> float:
         """The norm of the summed gradient before clipping; nan or inf if any rank's part is not finite."""

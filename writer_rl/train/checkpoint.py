@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 from memory_env.files import write_text
+from rollout.weights import named_weights
 from writer_rl.model.lora import ADAPTER, has_adapter, merged, save_adapter
 from writer_rl.model.policy import Policy
 from writer_rl.train.backend import Backend
@@ -179,7 +180,7 @@ def read_state(path: Path) -> dict[str, Any]:
 def whole_weights(backend: Backend) -> dict[str, torch.Tensor] | None:
     """All parameters on the CPU, on the main rank only (None elsewhere). Collective under ZeRO-3."""
     weights = {}
-    for name, tensor in backend.full_parameters():
+    for name, tensor in named_weights(backend.policy.model, tied=False):
         if backend.world.is_main:
             # A copy: DeepSpeed's parameters are views of one flat buffer, which safetensors takes for shared memory.
             weights[name] = tensor.to("cpu", copy=True).contiguous()

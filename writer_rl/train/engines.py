@@ -1,18 +1,14 @@
-"""The rollout engine of a training run: built as configured, synced with a proof, its round not lost with the process."""
+"""The rollout engine of a training run: built as configured, synced with a proof."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
-from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from memory_env import ObservationLimits, PromptTemplate
-from rollout.engine import Engine, Generation, GenerationRequest
+from rollout.engine import Engine
 from rollout.hf.engine import HFEngine
 from rollout.sync import BOUNDS, Probe, SyncReport, module_logprobs, sync_and_probe
 from rollout.weights import named_weights
@@ -84,61 +80,3 @@ def sync(engine: Engine, backend: Backend, version: int, probe: Probe, bound: fl
         bound=bound or BOUNDS[getattr(torch, dtype)],
         reduce_max=lambda value: backend.world.max([value])[0],
     )
-
-
-class JournaledEngine:
-    """An engine whose finished calls of the current round survive the process.
-
-    A round that is begun again (a kill, a judge that failed) asks the same requests: their seeds name run, network, trajectory,
-    position, policy version and round. Calls found in the journal are answered from it, so nothing is sampled twice; a call is
-    stored whole or not at all, so that batches keep their composition.
-
-    identity: what else decides a completion (the run's settings); calls that were stored under another are not used.
-
-    Example: ``engine = JournaledEngine(engine, run / "rollout-00000.jsonl"); ...; engine.forget()`` once the round is saved.
-    """
-
-    def __init__(self, engine: Engine, path: Path, identity: str = "") -> None:
-        self.engine = engine
-        self.path = path
-        self.identity = identity
-        self._known = dict(_read_journal(path))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.engine, name)
-
-    def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
-        """See `rollout.engine.Engine.generate`."""
-        key = _digest(self.identity, requests)
-        if key not in self._known:
-            self._known[key] = self.engine.generate(requests)
-            with self.path.open("a", encoding="utf-8") as stream:
-                rows = [[g.token_ids, g.text, g.logprobs, g.finish_reason] for g in self._known[key]]
-                stream.write(json.dumps({"key": key, "generations": rows}) + "\n")
-        return self._known[key]
-
-    def forget(self) -> None:
-        """The round is safe elsewhere."""
-        self._known.clear()
-        self.path.unlink(missing_ok=True)
-
-
-def _digest(identity: str, requests: Sequence[GenerationRequest]) -> str:
-    digest = hashlib.sha256(identity.encode())
-    for request in requests:
-        digest.update(repr((request.prompt_ids, request.seed, request.sampling)).encode())
-    return digest.hexdigest()
-
-
-def _read_journal(path: Path) -> Iterable[tuple[str, list[Generation]]]:
-    if not path.is_file():
-        return
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            call = json.loads(line)
-        except ValueError:
-            return  # torn by the kill
-        yield (
-            call["key"],
-            [Generation(tuple(ids), text, tuple(logprobs), reason) for ids, text, logprobs, reason in call["generations"]],
-        )

@@ -6,6 +6,7 @@ import random
 import pytest
 import torch
 
+from rollout.weights import named_weights
 from tests.writer_rl.tiny_run import make_model
 from writer_rl.config import GRPOTrainer
 from writer_rl.grpo.samples import ZERO_WORK, Sample
@@ -54,7 +55,7 @@ def accumulate(backend, groups, scale=1.0, poison=None):
 
 
 def parameters(backend):
-    return {name: tensor.clone() for name, tensor in backend.full_parameters()}
+    return {name: tensor.clone() for name, tensor in named_weights(backend.policy.model, tied=False)}
 
 
 def gradient(backend, groups):

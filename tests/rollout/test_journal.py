@@ -1,7 +1,7 @@
 """The journal of a round's calls: nothing is sampled twice, and what is torn is sampled again."""
 
-from rollout.engine import Generation, GenerationRequest, SamplingParams
-from writer_rl.train.engines import JournaledEngine
+from rollout.engine import Engine, Generation, GenerationRequest, SamplingParams
+from rollout.journal import JournaledEngine
 
 
 class CountingEngine:
@@ -59,6 +59,14 @@ def test_forgetting(tmp_path):
 
 
 def test_everything_else_is_the_engines_own(tmp_path):
-    engine = JournaledEngine(CountingEngine(), tmp_path / "rollout.jsonl")
+    told = []
+
+    class Telling(CountingEngine):
+        def __getattr__(self, name):
+            return lambda *arguments: told.append((name, *arguments))
+
+    engine = JournaledEngine(Telling(), tmp_path / "rollout.jsonl")
+    assert isinstance(engine, Engine)
     assert engine.policy_version == 3
-    assert not hasattr(engine, "no_such_thing")
+    engine.update_weights([], 4), engine.sleep(), engine.wake(), engine.restart(), engine.metrics(), engine.close()
+    assert told == [("update_weights", [], 4), ("sleep",), ("wake",), ("restart",), ("metrics",), ("close",)]
