@@ -42,7 +42,7 @@ def answerer(chosen):
     from memory_env.query.answer.endpoint import EndpointAnswerer
     from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
 
-    return EndpointAnswerer(EndpointClient(EndpointSettings(chosen.model, chosen.base_url)))
+    return EndpointAnswerer(EndpointClient(EndpointSettings(chosen.model, chosen.base_url)).check())
 
 
 def show_answer(answered, as_json: bool) -> None:

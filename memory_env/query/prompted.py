@@ -9,6 +9,7 @@ from typing import Any
 from memory_env.prompts import PromptTemplate
 from memory_env.query.answer.endpoint import PROMPTS
 from memory_env.query.answer.endpoint_client import EndpointClient
+from memory_env.query.answer.endpoint_schemas import PROJECT_SCHEMA, SELECT_SCHEMA, SUFFICIENCY_SCHEMA
 from memory_env.query.evidence_text import numbered, safe
 from memory_env.query.mentions import find_mentions
 from memory_env.query.protocol import Projection
@@ -50,7 +51,7 @@ class PromptedProjector(_Prompted):
             return Projection(issue, tuple(dict.fromkeys(expanded)), mode, source, owner, scope, names)
 
         values = {"question": safe(question), "roster": [safe(name) for name in roster]}
-        return self._client.complete("project", self._template.fill(values), accept)
+        return self._client.complete("project", self._template.fill(values), accept, schema=PROJECT_SCHEMA)
 
 
 class PromptedSelector(_Prompted):
@@ -72,7 +73,7 @@ class PromptedSelector(_Prompted):
             "k": k,
             "anchors": anchors,
         }
-        ranked, expand = self._client.complete("select", self._template.fill(values), accept)
+        ranked, expand = self._client.complete("select", self._template.fill(values), accept, schema=SELECT_SCHEMA)
         rest = sorted(set(range(len(candidates))) - set(ranked), key=lambda place: (-candidates[place].score, place))
         return ranked + rest, expand
 
@@ -91,7 +92,7 @@ class PromptedSufficiency(_Prompted):
             return "" if enough else term.strip()
 
         values = {"question": safe(question), "messages": numbered(messages)}
-        return self._client.complete("sufficiency", self._template.fill(values), accept)
+        return self._client.complete("sufficiency", self._template.fill(values), accept, schema=SUFFICIENCY_SCHEMA)
 
 
 def _places(numbers: Any, count: int) -> list[int]:

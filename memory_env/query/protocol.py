@@ -22,25 +22,36 @@ __all__ = [
     "JudgeError",
     "Projection",
     "Question",
+    "StageError",
     "Verdict",
+    "WriteError",
     "blind",
 ]
 
 
-class JudgeError(Exception):
-    """A question could not be answered or judged. Never a score of 0: the caller leaves the question out and counts it.
-
-    `stage` is "project", "select", "sufficiency", "answer", "judge", or "write" for a Writer behind an endpoint, whose place
-    `question_id` then names; it may be empty.
+class StageError(Exception):
+    """A model could not do one thing that it was asked for. `stage` says what, `question_id` for which question or segment (it
+    may be empty). `refused`: it is this request that was refused or answered unusably, not the endpoint that is out.
     """
 
-    def __init__(self, reason: str, *, stage: str = "judge", question_id: str = ""):
+    def __init__(self, reason: str, *, stage: str = "judge", question_id: str = "", refused: bool = False):
         super().__init__(reason)
-        self.reason, self.stage, self.question_id = reason, stage, question_id
+        self.reason, self.stage, self.question_id, self.refused = reason, stage, question_id, refused
 
     def __str__(self) -> str:
         place = f" of {self.question_id}" if self.question_id else ""
         return f"{self.stage}{place} failed: {self.reason}"
+
+
+class JudgeError(StageError):
+    """A question could not be answered or judged. Never a score of 0: the caller leaves the question out and counts it.
+
+    `stage` is "project", "select", "sufficiency", "answer" or "judge".
+    """
+
+
+class WriteError(StageError):
+    """A segment could not be written by a Writer behind an endpoint; `stage` is "write", `question_id` names the segment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def open_setup(config: EvaluationConfig, output: Path) -> Setup:
             deadline_s=settings.deadline_s,
             max_tokens=max(1024, config.rollout.max_new_tokens),
         )
-        return EndpointClient(given, stores[0], ledger)
+        return EndpointClient(given, stores[0], ledger).check()
 
     if settings.query == "openai" and not settings.model:
         raise DataError("evaluation.query is openai: set evaluation.model")

@@ -13,6 +13,7 @@ from memory_env import MemoryState, Network, ObservationLimits, PromptTemplate, 
 from memory_env.datafile import DataError
 from memory_env.query.answer.endpoint_client import EndpointClient
 from memory_env.replay import Completion, write
+from rollout.action_schema import action_schema
 from writer_rl.config import EvaluationConfig, resolve
 from writer_rl.evaluation.prompt_file import prompt_path
 from writer_rl.train.data import taught
@@ -130,7 +131,7 @@ class EndpointWriter:
         def ask(state: MemoryState, segment: Segment) -> Completion:
             messages = self._prompt.render(observe(state, segment, self._limits))
             place = f"{network.network_id}, position {segment.position}"
-            return Completion(self._client.complete("write", messages, accept_actions, place))
+            return Completion(self._client.complete("write", messages, accept_actions, place, action_schema()))
 
         return [made.output for made in write(network.segments(self._config.data.window), ask, strict=self._config.data.strict)]
 

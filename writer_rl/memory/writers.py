@@ -7,6 +7,7 @@ from typing import Protocol
 
 from memory_env import MemoryState, ObservationLimits, PromptTemplate, Segment, observe
 from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
+from rollout.action_schema import action_schema
 from writer_rl.config import EvaluationConfig
 from writer_rl.evaluation.prompt_file import prompt_path
 from writer_rl.evaluation.writers import (
@@ -91,7 +92,8 @@ class EndpointWriter:
     def write(self, state: MemoryState, segment: Segment) -> tuple[str, bool]:
         """The model's action list. Raises what the client raises: an outage is never an empty memory."""
         messages = self._template.render(observe(state, segment, self._limits))
-        return self._client.complete("write", messages, accept_actions, f"position {segment.position}"), False
+        written = self._client.complete("write", messages, accept_actions, f"position {segment.position}", action_schema())
+        return written, False
 
     def close(self) -> None:
         """Nothing to free."""
@@ -131,7 +133,7 @@ def open_segment_writer(source: str, config: EvaluationConfig | None = None, bas
     for prefix, behind in ((ENDPOINT, EndpointWriter), (SERVED, ServedWriter)):
         if source.startswith(prefix):
             settings = EndpointSettings(source.removeprefix(prefix), base_url, max_tokens=config.rollout.max_new_tokens)
-            return behind(EndpointClient(settings), config)
+            return behind(EndpointClient(settings).check(), config)
     return CheckpointWriter(source, config)
 
 

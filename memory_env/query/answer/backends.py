@@ -36,7 +36,8 @@ def open_backend(
 ) -> Backend:
     """`kind` "offline" (ignores the rest) or "openai"; `cache` is the file of the persistent response cache.
 
-    Raises DataError without a model name, or without a key or base URL in settings and environment.
+    Raises DataError without a model name, or without a key or base URL in settings and environment; EndpointUnusable at
+    once where no server answers at the address, or the key is refused.
     """
     ledger = ledger or TokenLedger()
     if kind == OFFLINE:
@@ -53,6 +54,6 @@ def open_backend(
 
     def client(name: str) -> EndpointClient:
         settings = EndpointSettings(name, base_url, concurrency=concurrency, deadline_s=deadline_s)
-        return EndpointClient(settings, store, ledger)
+        return EndpointClient(settings, store, ledger).check()
 
     return Backend(EndpointAnswerer(client(model)), EndpointJudge(client(judge_model or model)), concurrency, ledger)

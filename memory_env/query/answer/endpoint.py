@@ -8,6 +8,7 @@ from typing import Any
 
 from memory_env.prompts import PromptTemplate
 from memory_env.query.answer.endpoint_client import EndpointClient
+from memory_env.query.answer.endpoint_schemas import ANSWER_SCHEMA, JUDGE_SCHEMA, OPTION_SCHEMA
 from memory_env.query.answer.offline_answer import option_texts
 from memory_env.query.evidence_text import evidence_values, safe
 from memory_env.query.protocol import Answer, Evidence, Question, Verdict, blind
@@ -42,7 +43,8 @@ class EndpointAnswerer:
             "question": safe(question.question),
             "options": {letter: safe(text) for letter, text in options.items()},
         }
-        return self._client.complete("answer", self._template.fill(values), accept, question.id)
+        schema = OPTION_SCHEMA if options else ANSWER_SCHEMA
+        return self._client.complete("answer", self._template.fill(values), accept, question.id, schema)
 
 
 class EndpointJudge:
@@ -64,7 +66,7 @@ class EndpointJudge:
             "gold": safe(question.answer),
             "answer": safe(answer.text),
         }
-        return self._client.complete("judge", self._template.fill(values), _verdict, question.id)
+        return self._client.complete("judge", self._template.fill(values), _verdict, question.id, JUDGE_SCHEMA)
 
 
 def _verdict(body: dict[str, Any]) -> Verdict:

@@ -1,38 +1,44 @@
-"""Chat completions from an OpenAI-compatible endpoint: bounded, patient, cached, and never silently wrong."""
+"""Chat completions from an OpenAI-compatible endpoint: bounded, patient, cached, and never silently wrong.
+
+What differs between servers is in `endpoint_dialect`, what a failure means in `endpoint_errors`, what a response says in
+`endpoint_response`.
+"""
 
 from __future__ import annotations
 
-import email.utils
 import hashlib
 import json
 import os
 import random
-import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from memory_env.datafile import DataError
+from memory_env.query.answer.endpoint_dialect import Dialect
+from memory_env.query.answer.endpoint_errors import (
+    KEY_VARIABLE,
+    URL_VARIABLE,
+    EndpointUnusable,
+    Failure,
+    failure_of,
+    first_line,
+    parameter_of,
+)
+from memory_env.query.answer.endpoint_response import Failed, Refused, Unusable, completion_text_of, json_objects
 from memory_env.query.answer.response_cache import ResponseCache
 from memory_env.query.answer.token_usage import TokenLedger
-from memory_env.query.protocol import JudgeError
+from memory_env.query.protocol import JudgeError, StageError, WriteError
 
-KEY_VARIABLE = "OPENAI_API_KEY"
-URL_VARIABLE = "OPENAI_BASE_URL"
-_FENCE = re.compile(r"^\s*```(?:json)?\s*\n(?P<body>.*?)\n?```\s*$", re.DOTALL)
-_RETRIED_STATUS = frozenset({408, 409, 425, 429})
-_UNUSABLE_STATUS = frozenset({401, 403, 404})
+__all__ = ["KEY_VARIABLE", "URL_VARIABLE", "EndpointClient", "EndpointSettings", "EndpointUnusable"]
 
-
-class EndpointUnusable(RuntimeError):
-    """The endpoint will refuse every request (wrong key, unknown model, wrong address): the run stops, nothing is scored."""
-
-
-class _Rejected(Exception):
-    """A response that can't be used as it is; asking again may help."""
+T = TypeVar("T")
+Messages = Sequence[Mapping[str, str]]
+_CHECK_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +74,10 @@ class EndpointClient:
     """Thread-safe. `complete` returns the parsed JSON object that `accept` accepted, from the cache or from the endpoint.
 
     Retried with exponential backoff, honouring Retry-After: 408, 409, 425, 429, 5xx, broken and hung connections, and responses
-    that are empty, truncated (with twice the tokens) or malformed. A refusal, another 4xx, or an exhausted deadline raises
-    JudgeError; a wrong key, model or address raises EndpointUnusable. The key appears in no message, log, cache or repr.
+    that are empty, truncated (with twice the tokens) or malformed. A parameter that the server refuses by name is changed once,
+    and the change is remembered. A refusal, another 4xx, or an exhausted deadline raises JudgeError (WriteError for the stage
+    "write"); a wrong key, model or address or a spent quota raises EndpointUnusable. The key appears in no message, log, cache
+    or repr.
     """
 
     def __init__(
@@ -80,28 +88,57 @@ class EndpointClient:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ):
-        import openai
-
-        self._openai = openai
         self._key = os.environ.get(KEY_VARIABLE, "")
         base_url = settings.base_url or os.environ.get(URL_VARIABLE) or None
         if not self._key and base_url is None:
             raise DataError(f"set {KEY_VARIABLE} in the environment, or a base URL of a server that needs no key")
+        if base_url is not None:
+            _check_address(base_url)
+        import openai
+
+        self._openai = openai
         self.settings = settings
         self.ledger = ledger or TokenLedger()
         self._cache, self._sleep, self._clock = cache, sleep, clock
         self._client = openai.OpenAI(api_key=self._key or "none", base_url=base_url, max_retries=0)
+        self.url = str(self._client.base_url).rstrip("/")
         self._slots = threading.BoundedSemaphore(settings.concurrency)
+        self._dialect, self._dialect_lock = Dialect(), threading.Lock()
         self._asking: dict[str, threading.Lock] = {}
         self._asking_lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"EndpointClient({self.settings.model})"
 
+    def check(self) -> EndpointClient:
+        """One quick request without a model, before work starts. EndpointUnusable where no server answers or the key is refused.
+
+        A server need not list its models: whatever else it says counts as being there.
+        """
+        try:
+            self._client.with_options(timeout=_CHECK_TIMEOUT_S).models.list()
+        except self._openai.APIStatusError as error:
+            if error.status_code in (401, 403):
+                raise EndpointUnusable(self._unusable(_failure_of(error))) from None
+        except self._openai.APIConnectionError as error:
+            reason = self._without_key(_connection_reason(error))
+            raise EndpointUnusable(f"{self.url}: no server answers ({reason}); check the address") from None
+        except (self._openai.OpenAIError, ValueError):
+            pass  # an answer of another shape is an answer
+        return self
+
     def complete(
-        self, stage: str, messages: Sequence[Mapping[str, str]], accept: Callable[[dict[str, Any]], Any], question_id: str = ""
-    ) -> Any:
-        """`accept` of the response's JSON object; `accept` raises ValueError for one it can't use, which asks again."""
+        self,
+        stage: str,
+        messages: Messages,
+        accept: Callable[[dict[str, Any]], T],
+        question_id: str = "",
+        schema: Mapping[str, Any] | None = None,
+    ) -> T:
+        """`accept` of the response's JSON object; `accept` raises ValueError for one it can't use, which asks again.
+
+        `schema` is the JSON schema of a response, for servers that want one.
+        """
         key = self._cache_key(stage, messages)
         with self._once(key):
             found = self._cache.get(key) if self._cache else None
@@ -111,48 +148,55 @@ class EndpointClient:
                     self.ledger.add(stage, found["input_tokens"], found["output_tokens"], cached=True)
                     return value
 
-            def read(response: Any) -> tuple[Any, str]:
-                body = self._body(response)
-                return accept(body), json.dumps(body, ensure_ascii=False)
+            def read(text: str, finish: str) -> tuple[T, str]:
+                if finish == "length":
+                    raise Unusable("truncated by the token limit", truncated=True)
+                return _accepted(text, accept)
 
-            options = {"response_format": {"type": "json_object"}} if self.settings.json_mode else {}
+            def build(dialect: Dialect, max_tokens: int) -> dict[str, Any]:
+                return dialect.request(messages, max_tokens, self.settings.json_mode, schema)
+
             limit = self.settings.request_timeout_s
-            value, response = self._ask(stage, messages, read, question_id, self.settings.max_tokens, options, limit)
+            value, response = self._ask(stage, build, read, question_id, self.settings.max_tokens, limit)
             if self._cache:
                 self._cache.put(key, response)
             self.ledger.add(stage, response["input_tokens"], response["output_tokens"])
             return value
 
-    def text(self, stage: str, messages: Sequence[Mapping[str, str]], max_tokens: int, question_id: str = "") -> tuple[str, bool]:
+    def text(self, stage: str, messages: Messages, max_tokens: int, question_id: str = "") -> tuple[str, bool]:
         """(the completion as it is, whether `max_tokens` cut it off).
 
         For a trained model, whose malformed output is an output: no JSON mode, nothing is repaired, asked again for what it says,
         or cached, and special tokens stay visible. A long output may take the whole deadline. Raises like `complete`.
         """
 
-        def read(response: Any) -> tuple[tuple[str, bool], str]:
-            choice = self._choice(response)
-            text = choice.message.content or ""
-            return (text, choice.finish_reason == "length"), text
+        def read(text: str, finish: str) -> tuple[tuple[str, bool], str]:
+            return (text, finish == "length"), text
 
-        options = {"extra_body": {"skip_special_tokens": False}}
-        value, response = self._ask(stage, messages, read, question_id, max_tokens, options, self.settings.deadline_s)
+        def build(dialect: Dialect, limit: int) -> dict[str, Any]:
+            return dialect.request(messages, limit, extra={"skip_special_tokens": False})
+
+        value, response = self._ask(stage, build, read, question_id, max_tokens, self.settings.deadline_s)
         self.ledger.add(stage, response["input_tokens"], response["output_tokens"])
         return value
 
     def _ask(
         self,
         stage: str,
-        messages: Sequence[Mapping[str, str]],
-        read: Callable[[Any], tuple[Any, str]],
+        build: Callable[[Dialect, int], dict[str, Any]],
+        read: Callable[[str, str], tuple[T, str]],
         question_id: str,
         max_tokens: int,
-        options: Mapping[str, Any],
         request_limit_s: float,
-    ) -> tuple[Any, dict[str, Any]]:
-        """The value of a response and its record; `read(response)` gives the value and the text to keep."""
+    ) -> tuple[T, dict[str, Any]]:
+        """The value of a response and its record; `read(text, finish reason)` gives the value and the text to keep."""
+
+        def failed(reason: str, refused: bool) -> StageError:
+            kind = WriteError if stage == "write" else JudgeError
+            return kind(self._without_key(reason), stage=stage, question_id=question_id, refused=refused)
+
         end = self._clock() + self.settings.deadline_s
-        last = "no attempt was made"
+        last, unusable_text = "no attempt was made", False
         for attempt in range(self.settings.max_attempts):
             remaining = end - self._clock()
             if remaining <= 0:
@@ -160,66 +204,58 @@ class EndpointClient:
             wait: float | None = None
             try:
                 with self._slots:
-                    response = self._request(messages, max_tokens, min(request_limit_s, remaining), options)
-                value, text = read(response)
+                    response = self._request(build, max_tokens, min(request_limit_s, remaining))
+                value, text = read(*completion_text_of(response))
                 return value, self._record(stage, response, text)
-            except (_Rejected, ValueError) as error:
-                last = str(error)
-                if last.startswith("truncated"):
-                    max_tokens *= 2
-            except _Refused as error:
-                raise JudgeError(str(error), stage=stage, question_id=question_id) from None
+            except Unusable as error:
+                last, unusable_text = str(error), True
+                max_tokens *= 2 if error.truncated else 1
+            except Refused as error:
+                raise failed(str(error), refused=True) from None
+            except Failed as error:
+                last, wait, unusable_text = str(error.failure), error.failure.wait, False
+                self._stop_unless_passing(error.failure, failed)
             except self._openai.APIStatusError as error:
-                last = self._without_key(f"HTTP {error.status_code}: {_first_line(error.message)}")
-                if error.status_code in _UNUSABLE_STATUS:
-                    raise EndpointUnusable(f"{last}; check {KEY_VARIABLE}, the model's name and the base URL") from None
-                if error.status_code not in _RETRIED_STATUS and error.status_code < 500:
-                    raise JudgeError(last, stage=stage, question_id=question_id) from None
-                wait = _retry_after(error.response.headers)
+                failure = _failure_of(error)
+                last, wait, unusable_text = str(failure), failure.wait, False
+                self._stop_unless_passing(failure, failed)
             except self._openai.OpenAIError as error:  # broken or hung connection
-                last = self._without_key(f"{type(error).__name__}: {_first_line(str(error))}")
+                last, unusable_text = f"{self.url}: {_connection_reason(error)}", False
+            except ValueError as error:  # a body of status 200 that is no JSON
+                last, unusable_text = f"{self.url}: {first_line(str(error))}", True
             pause = self._pause(attempt) if wait is None else wait
             if attempt + 1 < self.settings.max_attempts:
                 if self._clock() + pause >= end:
                     last += f"; the next try would pass the deadline of {self.settings.deadline_s:g} s"
                     break
                 self._sleep(pause)
-        raise JudgeError(f"gave up after repeated attempts, last: {last}", stage=stage, question_id=question_id)
+        raise failed(f"gave up after repeated attempts, last: {last}", refused=unusable_text)
 
-    def _request(self, messages: Sequence[Mapping[str, str]], max_tokens: int, timeout: float, options: Mapping[str, Any]) -> Any:
-        return self._client.chat.completions.create(
-            model=self.settings.model,
-            messages=[dict(message) for message in messages],
-            temperature=0,
-            max_tokens=max_tokens,
-            timeout=timeout,
-            **options,
-        )
+    def _stop_unless_passing(self, failure: Failure, failed: Callable[[str, bool], StageError]) -> None:
+        if failure.unusable:
+            raise EndpointUnusable(self._unusable(failure)) from None
+        if not failure.passing:
+            raise failed(str(failure), True) from None
 
-    def _choice(self, response: Any) -> Any:
-        """The first choice of a response; _Refused for a refusal, _Rejected without any."""
-        choices = getattr(response, "choices", None)
-        if not choices:
-            raise _Rejected("the response has no choices")
-        message, reason = choices[0].message, choices[0].finish_reason
-        if getattr(message, "refusal", None) or reason == "content_filter":
-            raise _Refused(f"the model refused: {_first_line(getattr(message, 'refusal', None) or 'content filter')}")
-        return choices[0]
+    def _request(self, build: Callable[[Dialect, int], dict[str, Any]], max_tokens: int, timeout: float) -> Any:
+        """A response. A parameter that the server refuses is changed, for this request and for those after it."""
+        while True:
+            dialect = self._dialect
+            try:
+                return self._client.chat.completions.create(
+                    model=self.settings.model, timeout=timeout, **build(dialect, max_tokens)
+                )
+            except self._openai.APIStatusError as error:
+                # A dialect only ever gives up parameters, so this ends.
+                other = dialect.without(f"{_failure_of(error).reason} {parameter_of(error.body)}", error.status_code)
+                if other is None:
+                    raise
+                with self._dialect_lock:
+                    if self._dialect == dialect:
+                        self._dialect = other
 
-    def _body(self, response: Any) -> dict[str, Any]:
-        """The JSON object of a response; _Rejected for one that holds none."""
-        choice = self._choice(response)
-        if choice.finish_reason == "length":
-            raise _Rejected("truncated by the token limit")
-        text = choice.message.content or ""
-        fence = _FENCE.match(text)
-        try:
-            body = json.loads(fence["body"] if fence else text)
-        except (ValueError, RecursionError):
-            raise _Rejected(f"not JSON: {text[:60]!r}") from None
-        if not isinstance(body, dict):
-            raise _Rejected(f"not a JSON object: {text[:60]!r}")
-        return body
+    def _unusable(self, failure: Failure) -> str:
+        return self._without_key(f"{self.url}: {failure}; check {KEY_VARIABLE}, the model's name and the base URL")
 
     def _record(self, stage: str, response: Any, text: str) -> dict[str, Any]:
         usage = getattr(response, "usage", None)
@@ -231,13 +267,13 @@ class EndpointClient:
             "output_tokens": getattr(usage, "completion_tokens", 0) or 0,
         }
 
-    def _cache_key(self, stage: str, messages: Sequence[Mapping[str, str]]) -> str:
+    def _cache_key(self, stage: str, messages: Messages) -> str:
         identity = {"stage": stage, "messages": [dict(message) for message in messages], **self.settings.identity}
         identity["base_url"] = str(self._client.base_url)
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
     @contextmanager
-    def _once(self, key: str):
+    def _once(self, key: str) -> Iterator[None]:
         """Equal requests wait for each other, so that the second finds the first one's response in the cache."""
         with self._asking_lock:
             lock = self._asking.setdefault(key, threading.Lock())
@@ -256,26 +292,30 @@ class EndpointClient:
         return text.replace(self._key, "[key]") if self._key else text
 
 
-class _Refused(Exception):
-    """The model declined to answer."""
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds of a Retry-After header (a number or a date), None without one."""
-    if "retry-after-ms" in headers:
+def _accepted(text: str, accept: Callable[[dict[str, Any]], T]) -> tuple[T, str]:
+    """The first JSON object of a text that `accept` accepts, and its JSON. Unusable where there is none."""
+    reason = f"not JSON: {first_line(text)[:60]!r}" if text.strip() else "the response is empty"
+    for place, body in enumerate(json_objects(text)):
         try:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        except ValueError:
-            return None
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        date = email.utils.parsedate_tz(value)
-        return max(0.0, email.utils.mktime_tz(date) - time.time()) if date else None
+            return accept(body), json.dumps(body, ensure_ascii=False)
+        except ValueError as error:
+            reason = str(error) if not place else reason
+    raise Unusable(reason)
 
 
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in str(text).splitlines() if line.strip()), "")[:200]
+def _failure_of(error: Any) -> Failure:
+    body = error.body or error.response.text or error.response.reason_phrase
+    return failure_of(error.status_code, {"error": body} if isinstance(body, Mapping) else body, error.response.headers)
+
+
+def _connection_reason(error: BaseException) -> str:
+    """The innermost reason of a broken connection, which the library wraps in "Connection error."."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return first_line(str(error)) or type(error).__name__
+
+
+def _check_address(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise DataError(f"base URL {url!r}: must begin with http:// or https://, like http://localhost:8000/v1")

@@ -85,11 +85,17 @@ class Script:
 
 
 @contextmanager
-def serving(reply: Reply, at: str = "") -> Iterator[str]:
-    """The base URL of a server that gives every chat request to `reply`; `at` is the URL of one that has ended."""
+def serving(reply: Reply, at: str = "", gets: Reply | None = None) -> Iterator[str]:
+    """The base URL of a server that gives every chat request to `reply`; `at` is the URL of one that has ended.
+
+    A GET goes to `gets`; without it the server does not know GET (501).
+    """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            (gets or error(501, "no GET"))(self, {})
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

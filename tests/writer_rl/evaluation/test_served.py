@@ -9,7 +9,7 @@ import pytest
 
 from memory_env import MemoryState, Network, PromptTemplate, load_networks
 from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings, EndpointUnusable
-from memory_env.query.protocol import JudgeError
+from memory_env.query.protocol import WriteError
 from memory_env.replay import Completion
 from rollout.writer_prompt import WriterPrompt
 from tests.conftest import PATIENCE
@@ -109,7 +109,7 @@ def test_networks_are_written_at_the_same_time_and_told_in_their_order(networks)
 def test_an_outage_is_never_an_empty_memory(networks):
     with serving(Script(ok(NOOP), error(404, "no such model"))) as url, pytest.raises(EndpointUnusable, match="no such model"):
         write("served:w", networks, url)
-    with serving(error(400, "maximum context length is 512 tokens")) as url, pytest.raises(JudgeError) as raised:
+    with serving(error(400, "maximum context length is 512 tokens")) as url, pytest.raises(WriteError) as raised:
         write("served:w", networks[:1], url)
     assert "maximum context" in str(raised.value) and "chat_0, position 0" in str(raised.value)
 
