@@ -9,7 +9,7 @@ from typing import Any
 
 from memory_env.records import DERIVED_LAYERS, DERIVED_UTYPES, GROUP, GROUP_LAYERS, VERBATIM_LAYER, Record
 from memory_env.state import MemoryState
-from memory_env.text import normalise
+from memory_env.text import normalised_content
 
 MAX_DEPTH = 400
 """JSON nested deeper than this is invalid: well under the parser's own limit, which depends on the caller's stack."""
@@ -115,9 +115,9 @@ def action_key(action: dict[str, Any]) -> tuple[str, ...]:
     """The identity of a well-formed action among duplicates (text after Eq. 19)."""
     kind = action["action"]
     if kind == "ADD":
-        return kind, action["owner"], action["source"], action["layer"], normalise(action["content"])
+        return kind, action["owner"], action["source"], action["layer"], normalised_content(action["content"])
     if kind == "UPDATE":
-        return kind, action["entry_id"], normalise(action["content"])
+        return kind, action["entry_id"], normalised_content(action["content"])
     return (kind,)
 
 
@@ -213,7 +213,7 @@ class _Validation:
             return "UPDATE of a record that this output already updated"
         if old.superseded_by:
             return "UPDATE of a superseded record"
-        if key[2] == normalise(old.content):
+        if key[2] == normalised_content(old.content):
             return "UPDATE leaves the content unchanged"
         self.accepted.add(key)
         self.updated.add(entry_id)

@@ -23,9 +23,23 @@ _GENERIC_CONTROL = re.compile(
 )
 
 
-def normalise(text: str) -> str:
-    """Lower case, runs of whitespace as one space, none outside: what "same content" means for actions and rewards."""
-    return " ".join(text.lower().split())
+_NO_WORD = re.compile(r"\W+")
+
+
+@lru_cache(maxsize=65_536)
+def normalised_content(text: str) -> str:
+    """What "same content" means to actions and rewards: width, case, punctuation and spaces make no new content.
+
+    Unicode NFKC, lower case, every run of characters outside Python's `\\w` as one space, none outside. A text without
+    a word character (an emoji, "?!") keeps its signs, runs of whitespace as one space. Normalising again changes nothing.
+
+    Python's `\\w` has no combining marks: accents that NFKC composes stay, but vowel signs of Devanagari, Thai and
+    the like count as separators, so that there two words that differ in them alone are one content.
+
+    Example: normalised_content("  Ｌikes TEA – a lot! ") == "likes tea a lot"; normalised_content("?  !") == "? !".
+    """
+    folded = unicodedata.normalize("NFKC", text).lower()
+    return _NO_WORD.sub(" ", folded).strip() or " ".join(folded.split())
 
 
 def words(text: str) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memory_env.text import normalise
+from memory_env.text import normalised_content
 from rewards.entries import coordinates, derived_entries, field, value
 from rewards.weights import PAPER, RewardWeights
 
@@ -75,9 +75,9 @@ def action_key(action: Any) -> Hashable:
     """
     kind = field(action, "action") if isinstance(action, dict) else ""
     if kind == "ADD":
-        return kind, *coordinates(action), normalise(field(action, "content"))
+        return kind, *coordinates(action), normalised_content(field(action, "content"))
     if kind == "UPDATE":
-        return kind, field(action, "entry_id"), normalise(field(action, "content"))
+        return kind, field(action, "entry_id"), normalised_content(field(action, "content"))
     if kind == "NOOP":
         return kind
     try:
@@ -106,15 +106,14 @@ def stops_after_novel(actions: Sequence[Any], pre_state: Any) -> bool:
         cited = next((e for e in derived_entries(pre_state) if field(e, "entry_id") == field(last, "entry_id")), None)
         if cited is None or field(cited, "superseded_by"):
             return False
-        return normalise(field(cited, "content")) != normalise(field(last, "content"))
+        return normalised_content(field(cited, "content")) != normalised_content(field(last, "content"))
     return False
 
 
 def _recorded(action: dict, pre_state: Any) -> bool:
-    place, content = coordinates(action), normalise(field(action, "content"))
-    return any(
-        coordinates(entry) == place and normalise(field(entry, "content")) == content for entry in derived_entries(pre_state)
-    )
+    place, content = coordinates(action), normalised_content(field(action, "content"))
+    entries = (entry for entry in derived_entries(pre_state) if coordinates(entry) == place)
+    return any(normalised_content(field(entry, "content")) == content for entry in entries)
 
 
 def _count(number: Any) -> float | None:

@@ -5,6 +5,7 @@ Records are dicts without ids; a citation is an index into the list of records. 
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 PERSON = ("per_speaker_core", "per_speaker_profile")
@@ -13,7 +14,11 @@ UTYPES = ("fact", "stance", "observation", "decision", "relation")
 
 
 def same(text: str) -> str:
-    return " ".join(text.lower().split())
+    """Character by character: what is neither a letter nor a digit nor "_" parts words."""
+    text = unicodedata.normalize("NFKC", text).lower()
+    if not any(char.isalnum() or char == "_" for char in text):
+        return " ".join(text.split())
+    return " ".join("".join(char if char.isalnum() or char == "_" else " " for char in text).split())
 
 
 def filled(value: Any) -> bool:

@@ -153,7 +153,7 @@ def test_an_update_that_cannot_stand_is_rejected(past):
         (update(message_id, "x"), "no known entry_id"),
         (update(ids["a1"].upper() + " ", "x"), "no known entry_id"),
         (update(ids["a0"], "x"), "superseded"),
-        (update(ids["a1"], "  A1 "), "unchanged"),
+        (update(ids["a1"], "  A1! "), "unchanged"),
     ]:
         contents, report = applied(past, action)
         assert contents == [] and report.updated_from == () and report.applied == 0
@@ -209,11 +209,11 @@ def test_duplicates_are_errors_and_not_applied(past):
     contents, report = applied(
         past,
         add("x y"),
-        add(" X  Y", utype="stance"),
+        add(" «X» Y.", utype="stance"),
         add("x y", "Bob"),
         update("ffffffff", "x y", owner="Alice", source="Alice", layer="per_speaker_core"),
         update(past[1]["a1"], "z"),
-        update(past[1]["a1"], "Z "),
+        update(past[1]["a1"], "Ｚ!"),
     )
     assert contents == ["x y", "x y", "z"]
     assert [error.partition(":")[0] for error in report.errors] == ["action 1", "action 3", "action 5"]

@@ -23,7 +23,7 @@ LAYERS = st.sampled_from(
     ["per_speaker_core", "per_speaker_profile", "group_interaction", "group_insight", "per_speaker_episodic", "", None, []]
 )
 UTYPES = st.sampled_from(["fact", "stance", "observation", "decision", "relation", "utterance", None])
-CONTENTS = st.sampled_from(["tea", " TEA", "tea  pot", "coffee", "x\ny", "\ud800", "", "  ", None, 7]) | st.text(max_size=4)
+CONTENTS = st.sampled_from(["tea", " TEA", "tea.", "ｔea", "!", "?", "tea  pot", "coffee", "x\ny", "\ud800", "", "  ", None, 7]) | st.text(max_size=4)
 # An id is a number that stands for a record of the state (modulo), or no id at all.
 IDS = st.integers(0, 30) | st.sampled_from(["ffffffff", "", "message", None, 4.5])
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_env.text import break_control_tokens, normalise, one_line, words
+from memory_env.text import break_control_tokens, normalised_content, one_line, words
 
 MARKERS = [
     "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<s>", "</s>",
@@ -10,9 +10,49 @@ MARKERS = [
 ]  # fmt: skip
 
 
-def test_normalised_content_ignores_case_and_whitespace_only():
-    assert normalise("  Alice\tOWNS\n\nit. ") == "alice owns it."
-    assert normalise("Alice owns it") != normalise("Alice owns it.")
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("  Alice\tOWNS\n\nit. ", "alice owns it"),
+        ("Ｌｉｋｅｓ　ｔｅａ！", "likes tea"),  # full width
+        ("Cafe\u0301, Ünal’s", "CAFÉ ünal's"),  # composed or not, any apostrophe
+        ("喜欢，茶。", "喜欢 茶"),
+        ("Привет — МИР…", "привет мир"),
+        ("يحب الشاي؟", "يحب الشاي"),
+        ("ﾃﾆｽ", "テニス"),  # half-width kana
+        ("x² ①", "x2 1"),
+        ("\u200bzero\u00a0width\ufeff", "zero width"),
+        ("!! 👍\n👍", " !!  👍 👍"),
+        ("！？", "!?"),
+    ],
+)
+def test_width_case_punctuation_and_space_make_no_new_content(text, same):
+    assert normalised_content(text) == normalised_content(same)
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [("likes tea", "likestea"), ("résumé", "resume"), ("чай", "кот"), ("!", "?"), ("👍", "👎"), ("", "👍"), ("1", "１１")],
+)
+def test_other_words_are_other_content(text, other):
+    assert normalised_content(text) != normalised_content(other)
+
+
+def test_combining_marks_part_words_as_pythons_own_word_class_has_it():
+    assert normalised_content("काला") == normalised_content("कीली") == "क ल"  # black, a nail
+    assert normalised_content("ป่า") == normalised_content("ป้า") == "ป า"  # a forest, an aunt
+
+
+@given(st.text() | st.text(alphabet="ΣσςİıIßẞﬁ'.- \u0301\u0345Ǆｶﾞ\u1100\u1161\u0327"))
+def test_normalising_again_changes_nothing(text):
+    once = normalised_content(text)
+    assert normalised_content(once) == once == once.strip()
+
+
+@given(st.text(min_size=1), st.text(alphabet=" .,;:!?\n\t…–—()[]{}\"«»。、，؟।%&*#@🎉", max_size=5))
+def test_punctuation_around_words_makes_no_new_content(text, punctuation):
+    word = f"a{text}b"
+    assert normalised_content(punctuation + word + punctuation) == normalised_content(word)
 
 
 def test_words_of_every_script():

@@ -7,6 +7,7 @@ States are dicts.
 import difflib
 import math
 import re
+import unicodedata
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -81,7 +82,8 @@ def chain(predicted, reference, tokenize=tokens):
 
 
 def normalised(text):
-    return re.sub(r"\s+", " ", text.lower()).strip()
+    text = unicodedata.normalize("NFKC", text).lower()
+    return " ".join(re.findall(r"\w+", text)) or " ".join(text.split())
 
 
 def key(action):

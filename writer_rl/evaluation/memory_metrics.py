@@ -13,7 +13,7 @@ from memory_env.query.answer.offline_answer import option_texts
 from memory_env.query.answer.offline_judge import Item, Rubric, rubric_of
 from memory_env.query.retrieve.terms import terms
 from memory_env.records import GROUP, Edge, Record
-from memory_env.text import normalise
+from memory_env.text import normalised_content
 from rewards import Scorer, score_step, text_similarity
 
 COMPONENTS = ("json", "schema", "dup", "stop", "valid", "phi_macro", "phi_worst", "phi", "chain", "mem", "penalty")
@@ -110,7 +110,7 @@ def attribution_hits(state: Any, reference: Any) -> list[bool]:
 
 def same_content(a: str, b: str) -> bool:
     """Equal after normalisation, or at least 0.9 similar (Eq. 13)."""
-    return normalise(a) == normalise(b) or text_similarity(a, b) >= SAME_CONTENT
+    return normalised_content(a) == normalised_content(b) or text_similarity(a, b) >= SAME_CONTENT
 
 
 def _changes(state: Any) -> list[tuple[Record, Record]]:
