@@ -33,6 +33,7 @@ from writer_rl.model.lora import AdapterOff, add_adapter
 from writer_rl.model.policy import Policy, load_policy, load_reference, load_tokenizer, model_source
 from writer_rl.run.directory import RunDirectory, deciding_settings
 from writer_rl.run.doctor import cheap_checks, require
+from writer_rl.run.metrics import checked
 from writer_rl.run.plots import draw_reward_curves
 from writer_rl.run.tracking import Tracker, console_line
 from writer_rl.train.backend import Backend
@@ -264,7 +265,7 @@ class GRPORun:
         steps = [scored.step for group in groups for trajectory in group.trajectories for scored in trajectory.steps]
         peak = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else None
         positions = max(network.length for network in self.data.values())
-        record = measure.checked(
+        record = checked(
             {
                 "round": state.round,
                 **measure.reward_metrics(groups, positions),
