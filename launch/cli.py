@@ -1,14 +1,9 @@
-"""How every script in `launch/` starts and ends.
+"""What every script in `launch/` shares: a path to the code, a Python that can run it, and how it ends (writer_rl/command.py).
 
-A script has this shape (the three lines before the import make `python launch/thing.py` work from any folder):
+A script has this shape:
 
     \"\"\"Do the thing.  # the first paragraph is what --help shows
     \"\"\"
-    import sys
-    from pathlib import Path
-
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
     from launch.cli import parser, run
 
 
@@ -16,20 +11,12 @@ A script has this shape (the three lines before the import make `python launch/t
         arguments = parser(__doc__)
         arguments.add_argument("--network", required=True, help="a network file")
         chosen = arguments.parse_args(argv)
+        from memory_env.network import load_network  # what is heavy is imported once the arguments are known
         ...
 
 
     if __name__ == "__main__":
         run(main)
-
-`run` turns how `main` ended into the exit code and, where it failed, one line on stderr (no traceback; with
-WRITER_RL_DEBUG=1 the traceback too):
-
-    0    `main` returned None or 0
-    2    a bad argument or bad input: `UsageError`, `DataError`, any other ValueError subclass of this repository,
-         or a file that is missing or may not be read
-    1    anything else that was raised
-    130  Ctrl-C          143  SIGTERM (raised inside `main` as `Terminated`, so `finally` blocks run)
 
 A `main` that handles signals itself (training saves and stops) returns 130 or 143.
 """
@@ -37,17 +24,10 @@ A `main` that handles signals itself (training saves and stops) returns 130 or 1
 from __future__ import annotations
 
 import argparse
-import atexit
-import contextlib
-import io
-import os
-import signal
+import importlib.util
 import sys
-import traceback
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -57,33 +37,43 @@ sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve()
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-OUR_PACKAGES = ("memory_env", "rewards", "rollout", "writer_rl", "launch")
-UNREADABLE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError, FileExistsError)
-MOST_LINES = 3
-SAME_ON_EVERY_RANK = ("ConfigError", "RunError", "DataError")
-"""Errors that each process of a run on several GPUs meets alike: one of a machine says it."""
+OLDEST_PYTHON = (3, 11)
+NEEDED = ("numpy", "scipy", "jinja2", "yaml", "tqdm", "rank_bm25", "cydifflib", "openai", "pydantic", "immutables", "ijson")
 
 
-class UsageError(ValueError):
-    """A bad argument: the message names it and says what to give instead."""
+def wrong_python() -> str:
+    """What is wrong with the running interpreter and which one to use, in one line; "" if it can run the scripts."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if sys.version_info >= OLDEST_PYTHON and not missing:
+        return ""
+    version = ".".join(map(str, sys.version_info[:2]))
+    lacks = f"lacks {', '.join(missing[:3])}{', ...' if len(missing) > 3 else ''}" if missing else "is too old"
+    own = ROOT / ".venv" / "bin" / "python"
+    remedy = f"run it with {own}" if own.is_file() else "run `make setup` once, then use .venv/bin/python"
+    return f"{Path(sys.argv[0]).name}: {sys.executable} (Python {version}) {lacks}; {remedy}"
 
 
-class Terminated(BaseException):
-    """SIGTERM arrived; not an Exception, so that no broad handler swallows it."""
+if _found := wrong_python():
+    print(_found, file=sys.stderr)
+    sys.exit(2)
+
+from writer_rl.command import OneLineParser, Terminated, UsageError, exit_code, is_usage, parser, run  # noqa: E402
 
 
-class OneLineParser(argparse.ArgumentParser):
-    """An ArgumentParser whose errors are one line, and which knows no abbreviated options."""
+class _Settings(argparse.Action):
+    """Prints every setting of a configuration and ends."""
 
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+    def __call__(self, options: argparse.ArgumentParser, *ignored: Any) -> None:
+        from writer_rl.config import help_text
+
+        print(help_text(self.const))
+        options.exit()
 
 
-def parser(doc: str | None, **kwargs) -> OneLineParser:
-    """A parser whose --help shows `doc` (the script's docstring) as it is written."""
-    kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-    kwargs.setdefault("allow_abbrev", False)
-    return OneLineParser(description=doc, **kwargs)
+def add_settings(options: argparse.ArgumentParser, kind: str) -> None:
+    """--settings, which lists what --section.key may be; --help names it alone, since the list loads the configuration."""
+    listing = "list every setting with its default and meaning; --section.key VALUE sets one"
+    options.add_argument("--settings", action=_Settings, nargs=0, const=kind, help=listing)
 
 
 def empty_output(path: str | Path, option: str = "--output") -> Path:
@@ -96,85 +86,12 @@ def empty_output(path: str | Path, option: str = "--output") -> Path:
     return path
 
 
-def run(main: Callable[[list[str]], int | None], argv: list[str] | None = None) -> NoReturn:
-    """Call `main(argv)` and leave the process with the exit code in the table above."""
-    signal.signal(signal.SIGTERM, _terminate)
-    # A file's name may be no Unicode, and a terminal may lack a character of a chat.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    _leave(exit_code(main, sys.argv[1:] if argv is None else argv))
-
-
-def _leave(code: int) -> NoReturn:
-    """End the process.
-
-    One of several ranks leaves without the interpreter's teardown: threads of the process groups that libraries still hold
-    now and then abort there, and the launcher would take a finished run for a failed one.
-    """
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        atexit._run_exitfuncs()
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)
-    sys.exit(code)
-
-
-def exit_code(main: Callable[[list[str]], int | None], argv: list[str]) -> int:
-    """The exit code of `main(argv)`, after its error, if any, was written to stderr."""
-    try:
-        code = main(argv) or 0
-        sys.stdout.flush()
-        return code
-    except (Exception, KeyboardInterrupt, Terminated) as error:
-        if os.environ.get("WRITER_RL_DEBUG") == "1":
-            traceback.print_exc()
-        if isinstance(error, BrokenPipeError):
-            # Nobody reads stdout any more; without this the interpreter complains again on its way out.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if type(error).__name__ not in SAME_ON_EVERY_RANK or os.environ.get("LOCAL_RANK", "0") == "0":
-            print(f"{Path(sys.argv[0]).name}: {_message(error)}", file=sys.stderr)
-        return _code(error)
-
-
-def is_usage(error: BaseException) -> bool:
-    """Whether the user's arguments or files are at fault, not the run."""
-    if isinstance(error, UNREADABLE):
-        return True
-    ours = type(error).__module__.split(".")[0] in OUR_PACKAGES
-    return isinstance(error, UsageError) or (ours and isinstance(error, ValueError))
-
-
-def _code(error: BaseException) -> int:
-    if isinstance(error, KeyboardInterrupt):
-        return 130
-    if isinstance(error, Terminated):
-        return 143
-    return 2 if is_usage(error) else 1
-
-
-def _message(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt):
-        return "interrupted"
-    if isinstance(error, Terminated):
-        return "terminated"
-    if isinstance(error, UNREADABLE) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    text = "\n".join([line for line in str(error).splitlines() if line.strip()][:MOST_LINES])
-    if is_usage(error):
-        return text or type(error).__name__
-    return f"failed: {type(error).__name__}: {text}" if text else f"failed: {type(error).__name__}"
-
-
-def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
-    raise Terminated
-
-
 __all__ = [
     "ROOT",
     "OneLineParser",
     "Terminated",
     "UsageError",
+    "add_settings",
     "empty_output",
     "exit_code",
     "is_usage",

@@ -10,12 +10,7 @@ python launch/corpus.py build                      write the committed files (on
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from launch.cli import parser, run
-from memory_env.corpus import frozen
-from memory_env.corpus.conversations import conversation
-from memory_env.corpus.show import listing, shown
 
 
 def main(argv: list[str]) -> int | None:
@@ -28,18 +23,23 @@ def main(argv: list[str]) -> int | None:
     verify = commands.add_parser("verify", help="generate again and compare with the files")
     build = commands.add_parser("build", help="write the files")
     for command in (verify, build):
-        command.add_argument("--folder", type=Path, default=frozen.DATA, help="where the files are (default: %(default)s)")
+        command.add_argument("--folder", type=Path, help="where the files are (default: those of the package)")
     verify.add_argument("--quick", action="store_true", help="leave the generated SFT set out")
     chosen = arguments.parse_args(argv)
+    from memory_env.corpus import frozen
+    from memory_env.corpus.conversations import conversation
+    from memory_env.corpus.show import listing, shown
+
     if chosen.command == "list":
         print("\n".join(listing()))
     elif chosen.command == "show":
         print("\n".join(shown(conversation(chosen.network), chosen.biased)))
     elif chosen.command == "verify":
-        count = frozen.verify(chosen.folder, sft=not chosen.quick, progress=report)
+        count = frozen.verify(chosen.folder or frozen.DATA, sft=not chosen.quick, progress=report)
         print(f"{count} files equal what the generator makes")
     else:
-        print(f"{frozen.build(chosen.folder, progress=report)} files written to {chosen.folder}")
+        folder = chosen.folder or frozen.DATA
+        print(f"{frozen.build(folder, progress=report)} files written to {folder}")
     return None
 
 

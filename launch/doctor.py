@@ -4,13 +4,15 @@ One table; each problem with its remedy. Exits 1 if there is a problem. --fix re
 run left behind (only those that no running process holds).
 """
 
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from launch.cli import parser, run
-from writer_rl.run.doctor import Check, all_checks, stale_locks
+
+if TYPE_CHECKING:
+    from writer_rl.run.doctor import Check
 
 SIGNS = {"ok": "ok", "note": "note", "problem": "PROBLEM"}
 
@@ -36,6 +38,8 @@ def main(argv: list[str]) -> int:
     )
     options.add_argument("--fix", action="store_true", help="remove stale compiler locks")
     chosen = options.parse_args(argv)
+    from writer_rl.run.doctor import all_checks, stale_locks
+
     if chosen.fix:
         for lock in stale_locks():
             lock.unlink(missing_ok=True)

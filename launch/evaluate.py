@@ -10,22 +10,21 @@ python launch/evaluate.py --config runs/demo/grpo/config.yaml                   
 python launch/evaluate.py --compare runs/a/evaluation.json runs/b/evaluation.json    # one table of several results
 """
 
-import sys
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from launch.cli import UsageError, add_settings, empty_output, parser, run
 
-from launch.cli import UsageError, empty_output, parser, run
-from writer_rl.config import EvaluationConfig, help_text, load_config, resolve, to_yaml
-from writer_rl.evaluation import report
-from writer_rl.evaluation.run import FROZEN_FILE, Plan, evaluate
-from writer_rl.evaluation.writers import WriterSpec
+if TYPE_CHECKING:
+    from writer_rl.config import EvaluationConfig
 
 TABLES = ("ablations", "grid", "full_evidence", "baselines")
 
 
 def main(argv: list[str]) -> int | None:
-    arguments = parser(__doc__, epilog=help_text("evaluate"))
+    arguments = parser(__doc__)
     arguments.add_argument("--config", help="a configuration file; any --section.key value overrides it")
     arguments.add_argument(
         "--writer",
@@ -47,11 +46,18 @@ def main(argv: list[str]) -> int | None:
         "--compare", nargs="+", type=Path, metavar="FILE", help="print one table of evaluation.json files, and end"
     )
     arguments.add_argument("--dry-run", action="store_true", help="print the resolved configuration and the plan, and end")
+    add_settings(arguments, "evaluate")
     chosen, overrides = arguments.parse_known_args(argv)
     if chosen.compare:
+        from writer_rl.evaluation import report
+
         document = report.merge([(str(path), report.read_evaluation(path)) for path in chosen.compare])
         print(f"{report.writer_table(document)}\n\n{report.category_table(document)}")
         return None
+    from writer_rl.config import load_config, to_yaml
+    from writer_rl.evaluation.run import Plan, evaluate
+    from writer_rl.evaluation.writers import WriterSpec
+
     config = load_config("evaluate", chosen.config, overrides)
     output = _output(chosen.output, config)
     writers = chosen.writer or [_own_writer(config)]
@@ -73,6 +79,9 @@ def main(argv: list[str]) -> int | None:
 
 def _output(option: str | None, config: EvaluationConfig) -> Path:
     """--output has to be empty, or an evaluation to continue."""
+    from writer_rl.config import resolve
+    from writer_rl.evaluation.run import FROZEN_FILE
+
     if option is None:
         return resolve(config.output_dir)
     path = Path(option)
@@ -80,6 +89,8 @@ def _output(option: str | None, config: EvaluationConfig) -> Path:
 
 
 def _own_writer(config: EvaluationConfig) -> str:
+    from writer_rl.config import resolve
+
     folder = resolve(config.output_dir)
     source = folder if (folder / "checkpoints").is_dir() else resolve(config.model.path)
     if not source.is_dir():

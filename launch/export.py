@@ -9,10 +9,7 @@ AutoModelForCausalLM loads the folder; without --dtype its logits are the checkp
 --adapter asks for it apart: a few megabytes that PeftModel.from_pretrained puts on the base model.
 """
 
-import sys
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launch.cli import empty_output, parser, run
 

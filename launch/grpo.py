@@ -9,21 +9,19 @@ reward_curves.png. The same command after an interruption goes on from the last 
 at once.
 """
 
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from launch.cli import parser, run
-from writer_rl.config import help_text, load_config, to_yaml
+from launch.cli import add_settings, parser, run
 
 
 def main(argv: list[str]) -> int:
     """Parse, show the plan or train."""
-    arguments = parser(__doc__, epilog=help_text("grpo"))
+    arguments = parser(__doc__)
     arguments.add_argument("--config", default="configs/demo.yaml", help="a YAML file (configs/demo.yaml)")
     arguments.add_argument("--dry-run", action="store_true", help="print the resolved configuration and the plan, then exit")
+    add_settings(arguments, "grpo")
     chosen, overrides = arguments.parse_known_args(argv)
+    from writer_rl.config import load_config, to_yaml
+
     config = load_config("grpo", chosen.config, overrides)
     if chosen.dry_run:
         from writer_rl.grpo.plan import round_plan

@@ -7,10 +7,6 @@ run go. Nothing is loaded and no GPU is needed.
   python launch/plan.py --model path/to/model --gpus 2 --zero 3
 """
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launch.cli import parser, run
 from writer_rl.model.shape import ModelShape

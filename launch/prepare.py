@@ -10,28 +10,9 @@ teach       an OpenAI-compatible model writes the teacher's actions, checked by 
 handwritten actions written by hand (YAML or JSON) become a native trajectory
 """
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launch.cli import parser, run
-from launch.preparing import handwritten, read, teach
-from memory_env.ingest.chat import DATE_ORDERS
-from memory_env.ingest.formats import FORMATS
-from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES
-
-
-def add_reading(options) -> None:
-    """The options of reading, shared with launch/remember.py."""
-    options.add_argument("--format", default="auto", choices=("auto", *FORMATS), help="of the source (auto)")
-    options.add_argument("--date-order", default="auto", choices=DATE_ORDERS, help="of dates such as 03/04/25 (auto)")
-    options.add_argument("--column", action="append", default=[], metavar="OURS=THEIRS",
-                         help="a column of a CSV or JSONL: speaker, content, ts, channel, speaker_id, id, reply_to")  # fmt: skip
-    options.add_argument("--delimiter", default="", help="of a CSV (found from its header)")
-    options.add_argument("--channel", default="", help="only this channel")
-    options.add_argument("--keep-bots", action="store_true", help="keep the messages of bots")
-    options.add_argument("--gap-hours", type=float, default=GAP_HOURS, help="a longer silence starts a session (%(default)s)")
+from writer_rl.memory.cli_reading import add_reading
 
 
 def arguments(argv: list[str]):
@@ -42,7 +23,7 @@ def arguments(argv: list[str]):
     one.add_argument("source", help="a file, folder, zip archive, or a Hugging Face dataset name")
     one.add_argument("--output", required=True, help="a new folder")
     add_reading(one)
-    one.add_argument("--max-messages", type=int, default=MOST_MESSAGES, help="of one session (%(default)s)")
+    one.add_argument("--max-messages", type=int, default=50, help="of one session (%(default)s)")
     one.add_argument("--split", choices=("none", "paper"), default="none", help="paper: SocialMemBench's, checked (none)")
     one.add_argument("--heldout", default="", metavar="ID,ID", help="these networks go to heldout/, the rest to train/")
     two = commands.add_parser("teach", help="teacher actions from a model", allow_abbrev=False)
@@ -67,6 +48,8 @@ def arguments(argv: list[str]):
 def main(argv: list[str]) -> None:
     """Run the chosen command."""
     chosen = arguments(argv)
+    from launch.preparing import handwritten, read, teach
+
     {"read": read, "teach": teach, "handwritten": handwritten}[chosen.command](chosen)
 
 

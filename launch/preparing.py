@@ -18,7 +18,7 @@ from tqdm import tqdm
 from launch.cli import UsageError, empty_output
 from memory_env.datafile import DataError, read_json
 from memory_env.files import new_folder, write_text
-from memory_env.ingest import ReadOptions, read_source, socialmem
+from memory_env.ingest import read_source, socialmem
 from memory_env.ingest.formats import as_networks
 from memory_env.ingest.handwritten import document_of, read_actions, trajectory_document, transition
 from memory_env.ingest.inventory import take_inventory
@@ -26,26 +26,11 @@ from memory_env.loader import load_network, load_networks
 from memory_env.network import Network
 from memory_env.text import json_utf8
 from memory_env.trajectory import TeacherTrajectory, load_trajectory
+from writer_rl.memory.cli_reading import read_options
 
 
 class BudgetSpent(RuntimeError):
     """The token budget of `teach` is used up; what was answered is kept."""
-
-
-def read_options(chosen: Namespace) -> ReadOptions:
-    """ReadOptions from the options of `add_reading`."""
-    columns = {}
-    for pair in chosen.column:
-        ours, equals, theirs = pair.partition("=")
-        if not equals or not theirs:
-            raise UsageError(f"--column {pair}: write it as OURS=THEIRS, for example speaker=From")
-        columns[ours] = theirs
-    if chosen.gap_hours <= 0:
-        raise UsageError(f"--gap-hours {chosen.gap_hours}: must be positive")
-    delimiter = {"\\t": "\t", "tab": "\t"}.get(chosen.delimiter, chosen.delimiter)
-    if len(delimiter) > 1:
-        raise UsageError(f"--delimiter {delimiter}: must be one character, or tab")
-    return ReadOptions(chosen.date_order, chosen.keep_bots, chosen.channel, columns, delimiter)
 
 
 def file_stem(network_id: str) -> str:

@@ -1,102 +1,12 @@
-"""Build a memory from a chat export, or go on with one.
+"""Build a memory from a chat export: `writer-rl memory remember` as a script (writer_rl/memory/cli_remember.py)."""
 
-  python launch/remember.py --memory family.db "WhatsApp Chat with Family.txt"                   # messages only
-  python launch/remember.py --memory family.db --writer configs/tiny_writer chat.json           # with a Writer
-  python launch/remember.py --memory family.db --writer served:exports/writer --base-url http://localhost:8000/v1 chat.json
-
-Give the same or a newer export again: what the memory holds already is skipped. Stop it at any moment: the file holds
-whole segments, and the same command goes on. launch/ask.py asks.
-"""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tqdm import tqdm
-
-from launch.cli import UsageError, parser, run
-from launch.prepare import add_reading
-from launch.preparing import read_options
-from memory_env.provenance import PROVENANCES, named_provenance
+from launch.cli import run
+from writer_rl.memory.cli import script
 
 
-def arguments(argv: list[str]):
-    """The parsed command line."""
-    options = parser(__doc__)
-    options.add_argument("source", nargs="+", help="chat exports (docs/data.md lists the formats)")
-    options.add_argument("--memory", required=True, help="the memory file; made if it is not there")
-    options.add_argument(
-        "--writer",
-        default="none",
-        help="a Writer's folder, served:MODEL (a trained Writer that a server serves), endpoint:MODEL (any language model), "
-        "or none: messages only (none)",
-    )
-    options.add_argument("--base-url", help="of the endpoint (OPENAI_BASE_URL); the key comes from OPENAI_API_KEY alone")
-    options.add_argument("--config", help="a configuration of launch/evaluate.py that says how the Writer is run")
-    options.add_argument("--prompt", help="the Writer's prompt file (the configuration's)")
-    options.add_argument(
-        "--provenance", choices=PROVENANCES, default="lexical",
-        help="how the messages behind a record are found: by shared words, or by embeddings where all-MiniLM-L6-v2 is installed",
-    )  # fmt: skip
-    options.add_argument("--window", type=int, help="most messages the Writer reads at a time (the configuration's, else 25)")
-    add_reading(options)
-    return options.parse_args(argv)
-
-
-def writer_config(chosen):
-    """How the Writer is run: the configuration, else what its folder says, with the command line's prompt."""
-    from writer_rl.config import load_config
-    from writer_rl.memory.writers import own_config
-
-    config = load_config("evaluate", chosen.config, []) if chosen.config else own_config(chosen.writer)
-    if chosen.prompt:
-        config = config.model_copy(update={"data": config.data.model_copy(update={"prompt": chosen.prompt})})
-    return config
-
-
-def main(argv: list[str]) -> None:
-    """Remember every source in turn."""
-    from memory_env.store.intake import WINDOW
-    from writer_rl.memory.memory import Memory
-
-    chosen = arguments(argv)
-    reading = read_options(chosen)
-    if chosen.window is not None and chosen.window < 1:
-        raise UsageError(f"--window {chosen.window}: must be at least 1")
-    config = None if chosen.writer == "none" else writer_config(chosen)
-    window = chosen.window or (config and config.data.window) or WINDOW
-    provenance = named_provenance(chosen.provenance)
-    with Memory(chosen.memory, chosen.writer, config=config, base_url=chosen.base_url, provenance=provenance) as memory:
-        for source in chosen.source:
-            with tqdm(unit="message", disable=None, desc=Path(source).name) as bar:
-
-                def show(done: int, total: int, bar=bar) -> None:
-                    bar.total = total
-                    bar.update(done - bar.n)
-
-                result = memory.remember(source, chosen.format, reading, window, chosen.gap_hours, show)
-            report(source, result)
-        counts = memory.store.counts()
-    print(
-        f"{chosen.memory}: {counts['messages']} messages of {counts['members']} members, "
-        f"{counts['records']} records, {counts['edges']} updates"
-    )
-
-
-def report(source: str, result) -> None:
-    """What one source brought."""
-    print(f"{source}: {result.new} new messages, {result.known} known already; {result.segments} segments", end="")
-    print(f", {result.records} records, {result.updates} updates" if result.records or result.updates else "")
-    handled = ", ".join(f"{count} {what}" for what, count in sorted(result.counts.items()) if count)
-    if handled:
-        print(f"  handled: {handled}")
-    for note in result.notes:
-        print(f"  note: {note}")
-    if result.invalid:
-        print(f"  the Writer's output had errors in {result.invalid} segments; what was valid is kept")
-    if result.verbatim_only:
-        print(f"  {result.verbatim_only} messages are too long for the Writer: kept word for word only")
+def main(argv: list[str]) -> int | None:
+    """Run the command."""
+    return script("remember", argv)
 
 
 if __name__ == "__main__":

@@ -12,23 +12,17 @@ superseded records included, in creation order); --prompts adds observation and 
 launch/score.py reads these lines.
 """
 
+from __future__ import annotations
+
 import json
-import sys
-from pathlib import Path
-from typing import Any
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from launch.cli import UsageError, parser, run
+from writer_rl.memory.cli_reading import add_provenance
 
-from launch.cli import ROOT, UsageError, parser, run
-from memory_env.datafile import Fields, parse_json, read_text
-from memory_env.loader import load_network
-from memory_env.observation import observe
-from memory_env.prompts import PromptTemplate
-from memory_env.provenance import PROVENANCES, named_provenance
-from memory_env.replay import Completion, replay
-from memory_env.trajectory import load_trajectory
-
-WRITER_PROMPT = ROOT / "configs" / "prompts" / "writer.jinja"
+if TYPE_CHECKING:
+    from memory_env.replay import Completion
 
 
 def main(argv: list[str]) -> None:
@@ -39,19 +33,27 @@ def main(argv: list[str]) -> None:
         "--window", type=int, metavar="N", help="positions are windows of N messages (default: one position per session)"
     )
     arguments.add_argument("--strict", action="store_true", help="one invalid action rejects the whole output")
-    arguments.add_argument(
-        "--provenance", choices=PROVENANCES, default="lexical",
-        help="how the messages behind a record (from_ids) are found: by shared words, or by embeddings where all-MiniLM-L6-v2 "
-        "is installed (default: lexical)",
-    )  # fmt: skip
+    add_provenance(arguments)
     arguments.add_argument("--reference", metavar="FILE", help="a teacher file; adds its state after every position")
     arguments.add_argument("--prompts", action="store_true", help="add what the Writer sees at every position")
     arguments.add_argument(
-        "--template", metavar="FILE", default=WRITER_PROMPT, help="the prompt file of --prompts (default: %(default)s)"
+        "--template", metavar="FILE", help="the prompt file of --prompts (default: the shipped writer.jinja)"
     )
     chosen = arguments.parse_args(argv)
     if chosen.window is not None and chosen.window < 1:
         raise UsageError(f"--window {chosen.window}: must be at least 1 message")
+    print_lines(chosen)
+
+
+def print_lines(chosen: Namespace) -> None:
+    """The line of every position."""
+    from memory_env.default_prompts import PROMPTS
+    from memory_env.loader import load_network
+    from memory_env.observation import observe
+    from memory_env.prompts import PromptTemplate
+    from memory_env.provenance import named_provenance
+    from memory_env.replay import replay
+    from memory_env.trajectory import load_trajectory
 
     network = load_network(chosen.network)
     segments = network.segments(chosen.window)
@@ -61,7 +63,7 @@ def main(argv: list[str]) -> None:
             f"{chosen.completions}: has {len(completions)} lines, but {chosen.network} has {len(segments)} writing "
             "positions; give one completion per position"
         )
-    template = PromptTemplate.load(chosen.template) if chosen.prompts else None
+    template = PromptTemplate.load(chosen.template or PROMPTS / "writer.jinja") if chosen.prompts else None
     references = load_trajectory(chosen.reference, network, chosen.window).states if chosen.reference else None
 
     provenance = named_provenance(chosen.provenance)
@@ -88,6 +90,9 @@ def main(argv: list[str]) -> None:
 
 def read_completions(path: str) -> list[Completion]:
     """The completion of every line; blank lines at the end do not count. Raises DataError."""
+    from memory_env.datafile import Fields, parse_json, read_text
+    from memory_env.replay import Completion
+
     text = read_text(path).rstrip(" \r\n\t")
     completions = []
     for number, line in enumerate(text.split("\n") if text else (), 1):

@@ -16,10 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from launch.cli import ROOT, Terminated, UsageError, parser, run
-from memory_env.files import write_text
 
 FORMAT = {"accuracy": ".2f", "reward": ".3f", "question score": ".3f"}
 
@@ -70,6 +67,8 @@ def stage(name: str, output: Path, command: list[str], quiet: bool = False) -> f
     stdout = subprocess.DEVNULL if quiet else None
     code = _wait(subprocess.Popen([sys.executable, *command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=stdout))
     seconds = before["seconds"] + time.monotonic() - began
+    from memory_env.files import write_text
+
     write_text(marker, json.dumps({"seconds": seconds, "done": code == 0, "command": command}))
     if code in (130, -signal.SIGINT):
         raise KeyboardInterrupt

@@ -7,10 +7,6 @@ The state file appears when the server is ready and holds its address and a key;
 it. Stop the server with Ctrl-C or SIGTERM.
 """
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launch.cli import parser, run
 

@@ -12,19 +12,20 @@ Each output line has json, schema, dup, stop, valid (Eq. 19), owners, phi_macro,
 chain (Eq. 17), mem (Eq. 18), penalty (Eq. 21), qa_term and total (Eq. 9).
 """
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from typing import TYPE_CHECKING, Any
 
 from launch.cli import UsageError, parser, run
-from rewards import Scorer, score_step
-from rewards.tokens import TOKENIZERS
+from writer_rl.command import one_of
+
+if TYPE_CHECKING:
+    from rewards import Scorer
 
 STATES = ("pre_state", "post_state", "reference")
 KINDS = {"actions": list, "report": dict} | dict.fromkeys(STATES, dict)
@@ -34,9 +35,12 @@ def main(argv: list[str]) -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--transitions", required=True, metavar="FILE", help="JSONL of transitions; - reads stdin")
     arguments.add_argument(
-        "--tokenizer", choices=list(TOKENIZERS), default="paper", help="what is a token of a content (default: paper)"
-    )
+        "--tokenizer", type=one_of(tokenizers), default="paper", metavar="NAME",
+        help="what is a token of a content: paper (a-z, 0-9 and CJK) or unicode (every script) (default: paper)",
+    )  # fmt: skip
     chosen = arguments.parse_args(argv)
+    from rewards import Scorer
+
     scorer = Scorer(tokenizer=chosen.tokenizer)
     empty = True
     for place, line in read_lines(chosen.transitions):
@@ -44,6 +48,13 @@ def main(argv: list[str]) -> None:
         empty = False
     if empty:
         raise UsageError(f"{chosen.transitions}: holds no transition; give what launch/replay.py prints")
+
+
+def tokenizers() -> list[str]:
+    """The names that --tokenizer takes."""
+    from rewards.tokens import TOKENIZERS
+
+    return list(TOKENIZERS)
 
 
 def score_line(transition: dict[str, Any], place: str, scorer: Scorer) -> dict[str, Any]:
@@ -56,6 +67,8 @@ def score_line(transition: dict[str, Any], place: str, scorer: Scorer) -> dict[s
         for part in ("entries", "update_edges"):
             if not isinstance(transition[key].get(part, []), list):
                 raise UsageError(f"{place}: `{key}.{part}` must be a list")
+    from rewards import score_step
+
     reward = score_step(transition["actions"], transition["report"], *(transition[key] for key in STATES), scorer)
     position, length = transition.get("position"), transition.get("length")
     if length is not None and not (_is_count(position) and _is_count(length)):

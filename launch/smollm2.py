@@ -9,10 +9,7 @@ weights as a Q4_1 GGUF file (98 MB); they are de-quantised to float32 (540 MB), 
 """
 
 import importlib.util
-import sys
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from launch.cli import UsageError, empty_output, parser, run
 

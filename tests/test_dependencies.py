@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,12 @@ def test_the_check_sees_imports_wherever_they_stand(tmp_path):
     assert imports_of(module) == {
         ("json", True), ("torch", True), ("vllm", True), ("wandb", True), ("deepspeed", False), ("transformers", False),
     }  # fmt: skip
+
+
+def test_the_wheel_takes_every_package():
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    folders = {file.parent.relative_to(ROOT) for package in ORDER[:-1] for file in (ROOT / package).rglob("__init__.py")}
+    missing = {".".join(folder.parts) for folder in folders} - set(listed)
+    assert not missing, f"pyproject.toml, [tool.setuptools] packages lacks {sorted(missing)}"
+    gone = [name for name in listed if not (ROOT / name.replace(".", "/")).is_dir() and name != "memory_env.prompt_files"]
+    assert not gone, f"pyproject.toml, [tool.setuptools] packages names {gone}, which are not there"

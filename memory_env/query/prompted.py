@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from memory_env.default_prompts import PROMPTS
 from memory_env.prompts import PromptTemplate
-from memory_env.query.answer.endpoint import PROMPTS
 from memory_env.query.answer.endpoint_client import EndpointClient
 from memory_env.query.answer.endpoint_schemas import PROJECT_SCHEMA, SELECT_SCHEMA, SUFFICIENCY_SCHEMA
 from memory_env.query.evidence_text import numbered, safe

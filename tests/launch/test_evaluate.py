@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.launch.scripts import launch
 from tests.memory_env.query.chat_server import Script, error, ok, serving
 from tests.writer_rl.tiny_run import save_chats, save_config
 
@@ -229,9 +230,13 @@ def test_an_endpoint_evaluates_and_its_tokens_are_counted_once_over_interruption
 
 def test_the_script_runs_by_itself_and_teaches(repository):
     shown = subprocess.run([sys.executable, "launch/evaluate.py", "--help"], cwd=repository, capture_output=True, text=True)
-    assert (
-        shown.returncode == 0 and "--writer" in shown.stdout and "--evaluation.s1_k" in shown.stdout and "--grid" in shown.stdout
-    )
+    assert shown.returncode == 0 and "--writer" in shown.stdout and "--settings" in shown.stdout and "--grid" in shown.stdout
+
+
+@pytest.mark.parametrize(("script", "key"), [("evaluate", "--evaluation.s1_k"), ("grpo", "--trainer.kl_limit"), ("sft", "--trainer.lr")])
+def test_settings_lists_every_setting(script, key):
+    listed = launch(script, "--settings")
+    assert listed.returncode == 0 and f"{key} (" in listed.stdout
 
 
 def test_real_conversations_run_end_to_end(run, shared_data, tmp_path, capsys):

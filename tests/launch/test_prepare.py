@@ -60,7 +60,7 @@ def test_bad_input_ends_with_2_and_writes_nothing(tmp_path):
     assert "no such file" in refused("prepare", "read", tmp_path / "absent", "--output", output)
     assert "--gap-hours" in refused("prepare", "read", tmp_path / "a.csv", "--gap-hours", "0", "--output", output)
     assert "not empty" in refused("prepare", "read", tmp_path / "a.csv", "--output", tmp_path)
-    assert "invalid choice" in refused("prepare", "read", tmp_path / "a.csv", "--format", "signal", "--output", output)
+    assert "is not one of auto, " in refused("prepare", "read", tmp_path / "a.csv", "--format", "telegraph", "--output", output)
     assert [file.name for file in tmp_path.iterdir()] == ["a.csv"]
 
 

@@ -9,9 +9,14 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-ROOT = Path(__file__).resolve().parents[2]
-"""The repository root: relative paths in a configuration start here."""
-DEFAULT_PROMPT = ROOT / "configs" / "prompts" / "writer.jinja"
+from memory_env.default_prompts import PROMPTS
+
+_ABOVE = Path(__file__).resolve().parents[2]
+
+ROOT = _ABOVE if (_ABOVE / "pyproject.toml").is_file() else Path.cwd()
+"""Where relative paths in a configuration start: the repository root, or, installed without a checkout, the working folder."""
+
+DEFAULT_PROMPT = PROMPTS / "writer.jinja"
 """The prompt file of a Writer that names none."""
 
 CORPUS_NAMES = ("corpus:train", "corpus:heldout", "corpus:validation", "corpus:practice")
@@ -86,7 +91,7 @@ Paths = Annotated[tuple[Text, ...], BeforeValidator(_as_list)]
 
 
 def resolve(path: str) -> Path:
-    """`path` as an absolute path; a relative one starts at the repository root.
+    """`path` as an absolute path; a relative one starts at `ROOT`.
 
     Example: ``resolve("configs/demo.yaml")`` is the shipped file from whatever folder Python was started in.
     """

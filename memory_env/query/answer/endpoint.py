@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from memory_env.default_prompts import PROMPTS
 from memory_env.prompts import PromptTemplate
 from memory_env.query.answer.endpoint_client import EndpointClient
 from memory_env.query.answer.endpoint_schemas import ANSWER_SCHEMA, JUDGE_SCHEMA, OPTION_SCHEMA
 from memory_env.query.answer.offline_answer import option_texts
 from memory_env.query.evidence_text import evidence_values, safe
 from memory_env.query.protocol import Answer, Evidence, Question, Verdict, blind
-
-PROMPTS = Path(__file__).resolve().parents[3] / "configs" / "prompts"
 
 
 class EndpointAnswerer:

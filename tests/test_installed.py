@@ -1,0 +1,85 @@
+"""The wheel, installed beside the packages it declares and away from any checkout, is a working application."""
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+FOR_TRAINING = ("torch", "transformers", "tokenizers", "safetensors", "accelerate", "deepspeed", "peft", "vllm", "wandb", "mcp")
+CHAT = "speaker,ts,content\nAlice,2025-03-01 10:00,My sister lives in Bergen\nBob,2025-03-01 10:01,I work as a carpenter\n"
+
+
+@pytest.fixture(scope="module")
+def installed(repository, tmp_path_factory) -> Path:
+    """The bin folder of an environment that has the wheel, what it declares, and none of what training needs."""
+    base = tmp_path_factory.mktemp("installed")
+    # Built from a copy: a build leaves files in its source.
+    source = base / "source"
+    for name in ("memory_env", "rewards", "rollout", "writer_rl", "configs/prompts"):
+        shutil.copytree(repository / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(repository / name, source / name)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", base / "wheel", source]
+    subprocess.run(build, check=True, capture_output=True)
+    environment = base / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True, capture_output=True)
+    python = environment / "bin" / "python"
+    (wheel,) = (base / "wheel").glob("*.whl")
+    install = [*pip, "--python", python, "install", "--no-deps", "--no-index", wheel]
+    subprocess.run(install, check=True, capture_output=True)
+    query = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    packages = Path(subprocess.run(query, check=True, capture_output=True, text=True).stdout.strip())
+    (packages / "declared.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    for name in FOR_TRAINING:
+        (packages / f"{name}.py").write_text(f"raise ModuleNotFoundError(\"No module named '{name}'\", name={name!r})\n")
+    return environment / "bin"
+
+
+def ran(*command, cwd) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True)
+
+
+def test_the_console_command_remembers_and_answers(installed, tmp_path):
+    (tmp_path / "chat.csv").write_text(CHAT)
+    made = ran(installed / "writer-rl", "memory", "remember", "--memory", "m.db", "chat.csv", cwd=tmp_path)
+    assert (made.returncode, made.stderr) == (0, ""), made.stderr
+    assert "2 messages of 2 members" in made.stdout
+    asked = ran(installed / "writer-rl", "memory", "ask", "--memory", "m.db", "Where does Alice's sister live?", cwd=tmp_path)
+    assert asked.returncode == 0 and "Bergen" in asked.stdout, asked.stderr
+
+
+def test_python_has_memory_and_the_default_prompts(installed, repository, tmp_path):
+    code = (
+        "from writer_rl import Memory\n"
+        "from memory_env.default_prompts import PROMPTS\n"
+        "from memory_env.query.answer.endpoint import EndpointAnswerer, EndpointJudge\n"
+        "from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings\n"
+        "from memory_env.query.prompted import PromptedProjector\n"
+        "client = EndpointClient(EndpointSettings('m', 'http://127.0.0.1:9/v1'))\n"
+        "EndpointAnswerer(client), EndpointJudge(client), PromptedProjector(client)\n"
+        "from writer_rl.memory.writers import open_segment_writer\n"
+        "print(open_segment_writer('endpoint:m', base_url='http://127.0.0.1:9/v1').identity)\n"
+        "with Memory('m.db', writer='none') as memory: print(memory.state().roster)\n"
+        "print(PROMPTS)\n"
+    )
+    done = subprocess.run(
+        [installed / "python", "-c", code], cwd=tmp_path, capture_output=True, text=True, env={"OPENAI_API_KEY": "none"}
+    )
+    assert done.returncode == 0, done.stderr
+    folder = Path(done.stdout.splitlines()[-1])
+    assert repository not in folder.parents
+    shipped = {path.name: path.read_bytes() for path in (repository / "configs" / "prompts").iterdir()}
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == shipped
+
+
+def test_a_writer_that_needs_torch_says_so_in_one_line(installed, repository, tmp_path):
+    (tmp_path / "chat.csv").write_text(CHAT)
+    writer = repository / "configs" / "tiny_writer"
+    command = ("memory", "remember", "--memory", "m.db", "--writer", writer, "chat.csv")
+    refused = ran(installed / "writer-rl", *command, cwd=tmp_path)
+    assert refused.returncode == 2 and refused.stderr.count("\n") == 1, refused.stderr
+    assert "needs the package torch" in refused.stderr and "pip install" in refused.stderr
