@@ -14,7 +14,7 @@ ORDER = ("memory_env", "rewards", "rollout", "writer_rl", "launch")
 HEAVY = {"torch", "vllm", "deepspeed", "transformers", "accelerate", "wandb"}
 # An embedder that needs torch may be imported by the module that offers it, when it is first used.
 LAZY_EMBEDDERS = {"memory_env/query/retrieve/dense.py"}
-FLOORS = (("config",), ("model",), ("train",), ("run", "export", "evaluation"), ("grpo", "sft"), ("memory", "report"))
+FLOORS = (("config", "command"), ("model",), ("train",), ("run", "export", "evaluation"), ("grpo", "sft"), ("memory", "report"))
 """Rooms of writer_rl from the ground up: a room takes from lower floors, never from higher ones. Rooms of one floor may lean on
 each other in one direction only; grpo and sft not at all."""
 RE_EXPORTS = {"writer_rl", "writer_rl.advantages", "writer_rl.objective"}

@@ -61,8 +61,9 @@ def test_python_has_memory_and_the_default_prompts(installed, repository, tmp_pa
         "from memory_env.query.prompted import PromptedProjector\n"
         "client = EndpointClient(EndpointSettings('m', 'http://127.0.0.1:9/v1'))\n"
         "EndpointAnswerer(client), EndpointJudge(client), PromptedProjector(client)\n"
-        "from writer_rl.memory.writers import open_segment_writer\n"
-        "print(open_segment_writer('endpoint:m', base_url='http://127.0.0.1:9/v1').identity)\n"
+        "from writer_rl.config import EvaluationConfig\n"
+        "from writer_rl.evaluation.prompt_file import prompt_path\n"
+        "assert prompt_path(EvaluationConfig()) == PROMPTS / 'writer.jinja'\n"
         "with Memory('m.db', writer='none') as memory: print(memory.state().roster)\n"
         "print(PROMPTS)\n"
     )
