@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 NOTHING = "nothing recorded"
 _LINE = re.compile(r"^\s*(?:[-*•]\s*)?(?P<who>[^:\n]{1,60}?)\s*:\s+(?P<text>\S.*)$")
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
+# An initial ("J.R. likes tea") ends no sentence.
+_SENTENCE = re.compile(r"(?<=[.!?;])(?<!^[A-Z]\.)(?<!\W[A-Z]\.)\s+|\n+")
 _ABSENT = re.compile(
     r"\bnothing (?:is )?(?:recorded|known|mentioned|said)\b|\bno (?:recorded|known) \w+"
     r"|\bnot (?:recorded|mentioned|known|stated|specified|answerable)\b"
@@ -45,8 +46,13 @@ def parse(answer: str) -> list[Statement]:
         if match:
             found.append(Statement(match["who"], match["text"].strip()))
         else:
-            found.extend(Statement("", part.strip()) for part in _SENTENCE.split(line) if part.strip())
+            found.extend(Statement("", part) for part in sentences(line))
     return found
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, trimmed. Example: sentences("J.R. came. Then?") == ["J.R. came.", "Then?"]."""
+    return [part.strip() for part in _SENTENCE.split(text) if part.strip()]
 
 
 def is_absent(text: str) -> bool:

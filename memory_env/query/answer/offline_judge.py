@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_env.query.answer.offline_answer import option_texts
 from memory_env.query.protocol import Answer, JudgeError, Question, Verdict
 from memory_env.query.retrieve.terms import terms
 from memory_env.query.source_digest import source_digest
-from memory_env.query.statements import Statement, is_absent, parse
+from memory_env.query.statements import Statement, is_absent, parse, sentences
 
 # An answer may say this much more than it was asked for (statements and content terms per person); beyond, it lists everything.
 _EXTRA_STATEMENTS = 2
@@ -18,6 +19,7 @@ _TERMS_PER_PERSON = 40
 # Without a rubric: the share of a gold sentence's terms that an answer must hold.
 _COVERED = 0.6
 _NOTHING = "nothing"
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ def _excess(rubric: Rubric, said: Sequence[Statement]) -> str:
         extra = [each.who for each in said if each.who.casefold() not in asked_for]
         if extra:
             return f"names {extra[0] or 'nobody'} too"
-    for who in {each.who.casefold() for each in said}:
+    for who in dict.fromkeys(each.who.casefold() for each in said):
         texts = [each.text for each in said if each.who.casefold() == who]
         wanted = sum(item.who.casefold() in (who, "") for item in rubric.items)
         if len(texts) > wanted + _EXTRA_STATEMENTS or sum(len(terms(text)) for text in texts) > _TERMS_PER_PERSON * max(
@@ -157,11 +159,11 @@ def _in_order(items: Sequence[Item], said: Sequence[Statement]) -> bool:
 
 def _attributed(statements: Sequence[Statement], rubric: Rubric) -> list[Statement]:
     """A sentence under nobody's name belongs to the one person of the rubric that it names."""
-    people = {item.who for item in (*rubric.items, *rubric.wrong) if item.who}
+    people = _whole_names(item.who for item in (*rubric.items, *rubric.wrong))
     found = []
     for each in statements:
-        named = [who for who in people if not each.who and re.search(rf"(?<!\w){re.escape(who)}(?!\w)", each.text)]
-        found.append(Statement(named[0], each.text) if len(named) == 1 else each)
+        named = {match[0] for match in people.finditer(_composed(each.text))} if not each.who else set()
+        found.append(Statement(named.pop(), each.text) if len(named) == 1 else each)
     return found
 
 
@@ -170,7 +172,7 @@ def _judge_gold(question: Question, statements: Sequence[Statement]) -> Verdict:
     if is_absent(question.answer):
         right = not said
         return Verdict(right, float(right), "nothing is known" if right else "answers what is not known")
-    gold = [sentence for sentence in re.split(r"(?<=[.!?;])\s+|\n+", question.answer) if terms(sentence)] or [question.answer]
+    gold = [sentence for sentence in sentences(question.answer) if terms(sentence)] or [question.answer]
     whole = [term for each in said for term in (*terms(each.who), *terms(each.text))]
     if len(whole) > max(_TERMS_PER_PERSON, 3 * len(terms(question.answer))):
         return Verdict(False, 0.0, "lists too much")
@@ -178,23 +180,47 @@ def _judge_gold(question: Question, statements: Sequence[Statement]) -> Verdict:
     stray = next((each.who for each in said if each.who and each.who != "GROUP" and not set(terms(each.who)) & known), "")
     if stray:
         return Verdict(False, 0.0, f"speaks of {stray}, who is neither in the question nor in the gold answer")
-    speakers = {each.who for each in said if each.who and each.who != "GROUP"}
-    present = [_covers(sentence, said, speakers, question.question) for sentence in gold]
+    present = [_covers(sentence, said, question.question) for sentence in gold]
     score = sum(present) / len(present)
     return Verdict(all(present), score, f"{sum(present)} of {len(present)} gold sentences covered")
 
 
-def _covers(sentence: str, said: Sequence[Statement], speakers: set[str], question: str) -> bool:
+def _covers(sentence: str, said: Sequence[Statement], question: str) -> bool:
     """Whether statements hold enough of a gold sentence; where it opens with a person's name, only that person's count."""
-    wanted = set(terms(sentence)) - set(terms(question)) or set(terms(sentence))
-    subject = next((who for who in speakers if sentence.startswith(who)), "")
+    subject = _subject(sentence, [each.who for each in said], question)
+    said_of = set(terms(sentence)) - set(terms(subject)) or set(terms(sentence))
+    wanted = said_of - set(terms(question)) or said_of
     held = {
         term
         for each in said
-        if not subject or each.who in (subject, "", "GROUP")
+        if not subject or each.who in ("", "GROUP") or _same(each.who, subject)
         for term in (*terms(each.who), *terms(each.text))
     }
     return len(wanted & held) >= _COVERED * len(wanted)
+
+
+def _subject(sentence: str, speakers: Sequence[str], question: str) -> str:
+    """The name that a gold sentence opens with, of those that the answer speaks of or that begin so in the question."""
+    people = [who for who in speakers if who and who != "GROUP"]
+    longer = [found for who in people for found in re.findall(rf"(?<!\w){re.escape(who)}(?:\s+[A-Z]\w*)+", question)]
+    opening = _whole_names([*people, *longer]).match(_composed(sentence))
+    return opening[0] if opening else ""
+
+
+def _whole_names(people: Iterable[str]) -> re.Pattern[str]:
+    """Finds each of `people` as a whole name, the longest where one begins another: "Jo" is neither in "John" nor in "Jo Ann"
+    if that is one of them, nor in "Jo-Ann", "O" not in "O'Hara"; scripts without spaces between words have no such border.
+    """
+    ordered = sorted({_composed(who) for who in people if who}, key=lambda who: (-len(who), who))
+    bodies = [
+        re.escape(who) if _UNSPACED.search(who) else rf"(?<!\w){re.escape(who)}(?!\w|[-.]\w|['’](?!s\b)\w)" for who in ordered
+    ]
+    return re.compile("|".join(bodies) or r"(?!)")
+
+
+def _composed(text: str) -> str:
+    """One Unicode form for what reads the same (NFC)."""
+    return unicodedata.normalize("NFC", text)
 
 
 def _under(who: str, statement: Statement) -> bool:
@@ -202,7 +228,7 @@ def _under(who: str, statement: Statement) -> bool:
 
 
 def _same(a: str, b: str) -> bool:
-    return a.casefold() == b.casefold()
+    return _composed(a).casefold() == _composed(b).casefold()
 
 
 def _holds(statement: str, text: str) -> bool:

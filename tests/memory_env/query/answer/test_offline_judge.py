@@ -1,5 +1,9 @@
 """The offline judge is strict: right person, right time, nothing wrong beside it, no list of everything."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from memory_env.query.answer.offline import OfflineJudge
@@ -126,3 +130,75 @@ def test_a_rubric_that_cannot_be_read_is_a_failure_not_a_score(rubric):
 def test_no_gold_answer_is_a_failure_not_a_score():
     with pytest.raises(JudgeError, match="q7"):
         verdict("Alice: figs", id="q7")
+
+
+@pytest.mark.parametrize(
+    "names, text, speaker",
+    [
+        (("Jo", "John"), "John likes figs.", "John"),
+        (("Jo", "John"), "Jo likes figs.", "Jo"),
+        (("Jo", "Jo Ann"), "Jo Ann likes figs.", "Jo Ann"),
+        (("Jo", "Jo Ann"), "So Jo likes figs.", "Jo"),
+        (("Ann", "Jo Ann"), "Jo Ann likes figs.", "Jo Ann"),
+        (("Jo", "Bob"), "Jo-Ann likes figs.", ""),  # somebody else
+        (("O", "Bob"), "O'Hara likes figs.", ""),
+        (("J", "J.R."), "J.R. likes figs.", "J.R."),
+        (("J.R.", "Bob"), "J.R.'s snack is figs.", "J.R."),
+        (("Bob", "D'Arcy"), "D'Arcy likes figs.", "D'Arcy"),
+        (("Zoe\u0301", "Zoe"), "Zoé likes figs.", "Zoé"),
+        (("王", "王明"), "王明喜欢figs。", "王明"),
+        (("Jo", "John"), "Jo and John like figs.", ""),  # two persons: nobody's
+    ],
+)
+def test_a_sentence_belongs_to_the_whole_name_it_holds(names, text, speaker):
+    for who in names:
+        rubric = {"items": [{"who": who, "text": "figs"}], "wrong": [{"who": other, "text": "x"} for other in names]}
+        mine = bool(speaker) and len(who) == max(map(len, names)) if speaker == "Zoé" else who == speaker
+        assert verdict(text, rubric).correct is mine, who
+
+
+TWO = "John likes tea. Jo likes coffee."
+
+
+@pytest.mark.parametrize(
+    "gold, text, score",
+    [
+        (TWO, "John: likes tea\nJo: likes coffee", 1.0),
+        (TWO, "Jo: likes coffee\nJohn: likes tea", 1.0),
+        (TWO, "Jo: likes tea\nJohn: likes coffee", 0.0),
+        ("Jo Ann likes tea. Jo likes coffee.", "Jo: likes coffee\nJo Ann: likes tea", 1.0),
+        ("Jo Ann likes tea. Jo likes coffee.", "Jo: likes tea\nJo Ann: likes coffee", 0.0),
+        ("Jo Ann likes tea.", "Jo: likes tea", 0.0),  # the question names Jo Ann whole
+        ("Jo likes tea.", "Jo: likes tea", 1.0),
+        ("J.R. likes tea. Jo likes coffee.", "J.R.: likes tea\nJo: likes coffee", 1.0),
+        ("J.R. likes tea. Jo likes coffee.", "J.R.: likes coffee\nJo: likes tea", 0.0),
+    ],
+)
+def test_a_gold_sentence_is_covered_by_the_one_it_opens_with(gold, text, score):
+    question = asked("What do Jo Ann, Jo and John drink?", answer=gold)
+    assert OfflineJudge().judge(question, Answer(text)).score == score
+
+
+def test_no_verdict_depends_on_the_hash_seed(repository):
+    """Names, reasons and scores, in processes that order sets differently."""
+    script = """
+from memory_env.query.answer.offline import OfflineJudge
+from memory_env.query.protocol import Answer
+from tests.memory_env.query.memories import asked
+names = ["Jo", "John", "Jo Ann", "Johnny", "J", "J.R."]
+for name in names:
+    gold = asked("What does everyone drink?", answer=f"{name} likes tea. {name[::-1]} likes rum.")
+    print(OfflineJudge().judge(gold, Answer("\\n".join(f"{who}: tea" for who in names))))
+    wrong = [{"who": who, "text": "rum"} for who in names]
+    rubric = asked("What?", extra={"rubric": {"items": [{"who": name, "text": "tea"}], "wrong": wrong}})
+    print(OfflineJudge().judge(rubric, Answer(f"{name} likes tea. John and Jo like rum.")))
+    print(OfflineJudge().judge(rubric, Answer("\\n".join(f"{who}: likes thing {i}" for who in names for i in range(5)))))
+"""
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", script], cwd=repository, env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in ("0", "1", "2", "3")
+    }  # fmt: skip
+    assert len(found) == 1 and found.pop().count("Verdict") == 18
