@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from memory_env.ingest.times import DateOrder
+
+_JOINERS = re.compile("[\u200c\u200d]")
 DATE_ORDERS = ("auto", "dmy", "mdy", "ymd")
 
 
@@ -33,7 +38,9 @@ class Chat:
     """The messages of one export, in its order.
 
     `tally` counts what the reader handled ("media placeholders", "deleted", "joins", ...); `notes` are assumptions that
-    the user should know of; `former_names` are earlier names of members, by the name that is used now.
+    the user should know of; `former_names` are earlier names of members, by the name that is used now. `named` is false
+    where the file doesn't say what the chat is called. `dates` is how numeric dates were read, None where there are none.
+    `withdrawn` are the ids of messages that the export says were deleted.
     """
 
     name: str
@@ -42,6 +49,9 @@ class Chat:
     notes: list[str] = field(default_factory=list)
     former_names: dict[str, list[str]] = field(default_factory=dict)
     channel_id: str = ""
+    named: bool = True
+    dates: DateOrder | None = None
+    withdrawn: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -108,6 +118,28 @@ def settle_names(chat: Chat, names: Names) -> None:
     if chat.former_names:
         chat.tally["renamed members"] += len(chat.former_names)
     count_namesakes(chat)
+
+
+def name_form(name: str) -> str:
+    """A name for comparing: composed and decomposed letters, wide and narrow ones are the same.
+
+    Example:
+        name_form("Zoe\u0308") == name_form("Zo\u00eb")
+    """
+    if name.isascii():
+        return name
+    return " ".join(_JOINERS.sub("", unicodedata.normalize("NFKC", name)).split())
+
+
+def settle_forms(chat: Chat) -> None:
+    """Give members whose names differ in Unicode form alone one name: its composed form."""
+    forms: dict[tuple[str, str], str] = {}
+    for place, message in enumerate(chat.messages):
+        if not message.speaker.isascii():
+            key = name_form(message.speaker), message.speaker_id
+            name = forms.setdefault(key, unicodedata.normalize("NFC", message.speaker))
+            if name != message.speaker:
+                chat.messages[place] = replace(message, speaker=name)
 
 
 def count_namesakes(chat: Chat) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_channels, settle_names
 from memory_env.ingest.json_cursor import JsonCursor
+from memory_env.ingest.placeholders import poll
 from memory_env.ingest.sources import Item, file_pieces
+from memory_env.ingest.text_stream import well_formed
 from memory_env.ingest.times import TimeError, parse_time
 
 _SPOKEN = {"Default", "Reply", "0", "19", "20", "ThreadStarterMessage", "21", "ChatInputCommand"}
 _JOINS = {"GuildMemberJoin", "RecipientAdd", "7", "1"}
 _LEAVES = {"RecipientRemove", "2"}
+_MARKUP = re.compile(r"<@!?(?P<user>\d+)>|<a?:(?P<emoji>\w+):\d+>")
 
 
 def recognises(document: Any) -> bool:
@@ -60,18 +64,11 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
     if author.value.get("isBot") and not options.keep_bots:
         chat.tally["messages of bots"] += 1
         return None
-    content = item.text("content", "")
-    forwarded = Item.of(item.get("forwardedMessage", dict, {}), item.where, item.at("forwardedMessage"))
+    content = _words(item, chat)
+    forwarded = _part(item, "forwardedMessage")
     if forwarded.value:
         chat.tally["forwarded"] += 1
-        content = f"[forwarded] {forwarded.text('content', '')} {content}".strip()
-    for key, shown in (("attachments", "fileName"), ("stickers", "name"), ("embeds", "title")):
-        for extra in item.objects(key, []):
-            # A link's preview is an embed of what the text already says.
-            if key == "embeds" and content:
-                continue
-            chat.tally["media placeholders"] += 1
-            content = f"{content} [{key[:-1]} {extra.text(shown, '')}".rstrip() + "]"
+        content = f"[forwarded] {_words(forwarded, chat)} {content}".strip()
     if not content.strip():
         chat.tally["empty messages"] += 1
         return None
@@ -81,9 +78,67 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
         ts = parse_time(item.text("timestamp"))
     except TimeError as error:
         raise item.error("timestamp", f"can't be read ({error})") from None
-    reference = Item.of(item.get("reference", dict, {}), item.where, item.at("reference"))
+    reference = _part(item, "reference")
     speaker = author.text("nickname", "") or author.text("name", "") or "unnamed"
     return ChatMessage(
         sys.intern(speaker), content.strip(), ts, sys.intern(author.text("id", "")), item.text("id", ""), chat.name,
         reference.text("messageId", ""), edited, chat.channel_id,
     )  # fmt: skip
+
+
+def _part(item: Item, key: str) -> Item:
+    return Item.of(item.get(key, dict, {}), item.where, item.at(key))
+
+
+def _words(item: Item, chat: Chat) -> str:
+    """The text of a message or of one that was forwarded, with all that hangs on it."""
+    text = _resolved(item.text("content", ""), item)
+    parts = [text, _poll(item)]
+    for key, shown in (("attachments", "fileName"), ("stickers", "name")):
+        for extra in item.objects(key, []):
+            chat.tally["media placeholders"] += 1
+            parts.append(f"[{key[:-1]} {extra.text(shown, '')}".rstrip() + "]")
+    for embed in item.objects("embeds", []):
+        url = embed.text("url", "")
+        # A link's preview is an embed of what the text already points to.
+        if url and url in text:
+            continue
+        chat.tally["media placeholders"] += 1
+        parts.append(_embed(embed))
+    return " ".join(part for part in parts if part.strip())
+
+
+def _embed(embed: Item) -> str:
+    told = [embed.text("title", ""), embed.text("description", "")]
+    told += [f"{field.text('name', '')}: {field.text('value', '')}" for field in embed.objects("fields", [])]
+    words = " - ".join(" ".join(part.split()) for part in told if part.strip(" :"))
+    return f"[embed {words}]" if words else "[embed]"
+
+
+def _poll(item: Item) -> str:
+    asked = _part(item, "poll")
+    if not asked.value:
+        return ""
+    question = asked.value.get("question")
+    answers = [answer.value.get("poll_media") or answer.value.get("text") for answer in asked.objects("answers", [])]
+    return poll(_plain(question), [_plain(answer) for answer in answers])
+
+
+def _plain(value: Any) -> str:
+    """A text, or the text inside of an object."""
+    text = value.get("text") if isinstance(value, dict) else value
+    return well_formed(text) if isinstance(text, str) else ""
+
+
+def _resolved(text: str, item: Item) -> str:
+    """`text` with raw mentions and emoji as a reader sees them: the message itself says who is mentioned."""
+    if "<" not in text:
+        return text
+    names = {
+        person.text("id", ""): person.text("nickname", "") or person.text("name", "") for person in item.objects("mentions", [])
+    }
+
+    def shown(match: re.Match[str]) -> str:
+        return f":{match['emoji']}:" if match["emoji"] else f"@{names.get(match['user']) or match['user']}"
+
+    return _MARKUP.sub(shown, text)

@@ -19,7 +19,7 @@ from memory_env.ingest import (
     telegram,
     whatsapp,
 )
-from memory_env.ingest.chat import Chat, ReadOptions
+from memory_env.ingest.chat import Chat, ReadOptions, settle_forms
 from memory_env.ingest.json_cursor import JsonCursor
 from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES, slug, to_network
 from memory_env.ingest.sources import Folder, read_chat_json, read_pieces
@@ -47,7 +47,7 @@ def read_source(path: str | Path, format: str = "auto", options: ReadOptions = R
     chosen = recognise(path) if format == "auto" else format
     source = Source(chosen)
     if chosen == "whatsapp":
-        source.chats = [whatsapp.read(path, options)]
+        source.chats = whatsapp.read(path, options)
     elif chosen == "telegram":
         source.chats = telegram.read(path, options)
     elif chosen == "slack":
@@ -69,6 +69,8 @@ def read_source(path: str | Path, format: str = "auto", options: ReadOptions = R
         source.networks, source.trajectories = speakermem.read(path)
     else:
         raise DataError(f"--format {format}: there is no such format; there are {', '.join(FORMATS)}")
+    for chat in source.chats:
+        settle_forms(chat)
     if options.channel and chosen in CHATS:
         source.chats = [chat for chat in source.chats if options.channel in (chat.name, *_channels(chat))]
     if not any(chat.messages for chat in source.chats) and not source.networks:
@@ -161,10 +163,9 @@ def _recognise_folder(path: Path) -> str:
     for name, reader in (("slack", slack), ("groupmem", groupmem), ("socialmem", socialmem), ("evermem", evermem)):
         if reader.recognises(names):
             return name
-    if telegram.find_member(names):
+    if telegram.find_members(names):
         return "telegram"
-    texts = [name for name in names if name.lower().endswith(".txt")]
-    if path.suffix.lower() == ".zip" and len(texts) == 1 and whatsapp.recognises(next(folder.pieces(texts[0]))):
+    if whatsapp.find_members(folder):
         return "whatsapp"
     if path.is_dir():
         for name in names:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import html
 import re
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from memory_env.datafile import DataError
 from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, count_namesakes
+from memory_env.ingest.slack_blocks import block_text
 from memory_env.ingest.sources import Folder, Item
 from memory_env.ingest.times import TimeError, from_epoch
 
@@ -38,21 +41,38 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
         wanted = f"channel {options.channel!r}" if options.channel else "a channel's days (CHANNEL/YYYY-MM-DD.json)"
         raise DataError(f"{path}: holds no {wanted}; is this a Slack export?")
     ids = _channel_ids(folder, files)
-    return [
+    chats = [
         _channel(folder, Chat(channel, channel_id=ids.get(channel, "")), sorted(names), users, options)
         for channel, names in sorted(days.items())
     ]
+    users.resolve(chats)
+    return chats
 
 
 class _Users:
-    """Slack's users: names by id, who is a bot, and who shares a name."""
+    """Slack's users: names by id, and who is a bot."""
 
     def __init__(self):
         self.names = Names()
         self.bots: set[str] = set()
+        self._unknown: set[str] = set()
 
     def name(self, identity: str) -> str:
+        """The name of a user; the id itself as long as no name is known."""
+        if not self.names.knows(identity):
+            self._unknown.add(identity)
         return self.names.current(identity)
+
+    def resolve(self, chats: list[Chat]) -> None:
+        """Name those who were mentioned before a message of their own gave their name, such as guests."""
+        late = [identity for identity in self._unknown if identity and self.names.knows(identity)]
+        for chat in chats if late else ():
+            for place, message in enumerate(chat.messages):
+                content = message.content
+                for identity in late:
+                    content = content.replace(f"@{identity}", f"@{self.names.current(identity)}")
+                if content != message.content:
+                    chat.messages[place] = replace(message, content=content)
 
 
 def _users(folder: Folder, files: list[str]) -> _Users:
@@ -106,6 +126,8 @@ def _message(item: Item, chat: Chat, users: _Users, options: ReadOptions) -> Cha
     if item.text("type", "message") != "message" or subtype not in _SPOKEN:
         deleted = subtype in ("tombstone", "message_deleted")
         kind = "joins" if subtype in _JOINS else "leaves" if subtype in _LEAVES else "deleted" if deleted else "system messages"
+        if deleted:
+            chat.withdrawn.add(item.text("deleted_ts", "") or item.text("ts", ""))
         chat.tally[kind] += 1
         return None
     identity = item.text("user", "") or item.text("bot_id", "")
@@ -114,9 +136,8 @@ def _message(item: Item, chat: Chat, users: _Users, options: ReadOptions) -> Cha
         return None
     content = _plain(item.text("text", ""), users)
     if not content.strip():
-        # A message of another channel, shared without a word, or an app's card.
-        shared = [part.text("text", "") or part.text("fallback", "") for part in item.objects("attachments", [])]
-        content = " ".join(f"[shared: {_plain(text, users)}]" for text in shared if text)
+        content = block_text(item.get("blocks", list, []), users.name)
+    content = " ".join(part for part in (content, *_attached(item, content, users)) if part.strip())
     for file in item.objects("files", []):
         chat.tally["media placeholders"] += 1
         content = f"{content} [file {file.text('name', '') or file.text('title', '')}".rstrip() + "]"
@@ -135,6 +156,20 @@ def _message(item: Item, chat: Chat, users: _Users, options: ReadOptions) -> Cha
     return ChatMessage(
         sys.intern(speaker), content.strip(), ts, sys.intern(identity), stamp, chat.name, reply, edited, chat.channel_id
     )
+
+
+def _attached(item: Item, content: str, users: _Users) -> Iterator[str]:
+    """Messages of another channel that were shared, and apps' cards; not the previews of links that the text gives."""
+    for part in item.objects("attachments", []):
+        if part.text("from_url", "") and part.text("from_url") in content and not part.value.get("is_msg_unfurl"):
+            continue
+        told = [part.text("pretext", ""), part.text("title", ""), part.text("text", "")]
+        told += [f"{field.text('title', '')}: {field.text('value', '')}" for field in part.objects("fields", [])]
+        told = [_plain(text, users) for text in told if text.strip(" :")]
+        if not told:
+            told = [block_text(part.get("blocks", list, []), users.name) or _plain(part.text("fallback", ""), users)]
+        if any(told):
+            yield f"[shared: {' - '.join(told)}]"
 
 
 def _speaker(item: Item, identity: str, users: _Users) -> str:

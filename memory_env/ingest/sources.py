@@ -17,6 +17,7 @@ MOST_RATIO = 200
 """Nor may it unpack to more than so many times its packed size, once it is over RATIO_FROM bytes."""
 RATIO_FROM = 32 * 1024**2
 MOST_MEMBERS = 200_000
+_UTF8_NAME = 0x800
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
@@ -84,11 +85,12 @@ class Folder:
             raise DataError(f"{self.path}: is no usable zip archive ({error}); export the chat again") from None
         if len(members) > MOST_MEMBERS:
             raise DataError(f"{self.path}: holds {len(members)} files; this is no chat export")
+        self._members = {_member_name(info): info for info in members if not info.is_dir()}
 
     def names(self) -> list[str]:
         """Relative file names, sorted, without what macOS adds to archives."""
         if self._archive is not None:
-            names = [info.filename for info in self._archive.infolist() if not info.is_dir()]
+            names = list(self._members)
         else:
             names = [str(file.relative_to(self.path)) for file in self.path.rglob("*") if file.is_file()]
         return sorted(name for name in names if not name.startswith("__MACOSX/") and not Path(name).name.startswith("._"))
@@ -98,6 +100,13 @@ class Folder:
         if self._archive is None:
             return read_pieces(self.path / name)
         return decoded(self._member(name, f"{self.path}/{name}"), f"{self.path}/{name}")
+
+    def head(self, name: str) -> str:
+        """The first piece of a file's text; "" for what is none."""
+        try:
+            return next(self.pieces(name), "")
+        except DataError:
+            return ""
 
     def text(self, name: str) -> str:
         """The whole text of one file."""
@@ -109,7 +118,7 @@ class Folder:
 
     def _member(self, name: str, where: str) -> Iterator[bytes]:
         try:
-            info = self._archive.getinfo(name)
+            info = self._members[name]
         except KeyError:
             raise DataError(f"{where}: no such file in the archive") from None
         if info.flag_bits & 1:
@@ -128,6 +137,16 @@ class Folder:
             raise
         except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
             raise DataError(f"{where}: cannot be unpacked ({error}); export the chat again") from None
+
+
+def _member_name(info: zipfile.ZipInfo) -> str:
+    """The name of an archive's member. Many programs write UTF-8 without setting the flag that says so."""
+    if not info.flag_bits & _UTF8_NAME:
+        try:
+            return info.filename.encode("cp437").decode("utf-8")
+        except UnicodeError:
+            pass
+    return info.filename
 
 
 class Item(Fields):

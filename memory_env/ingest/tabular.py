@@ -15,7 +15,7 @@ from memory_env.datafile import DataError
 from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_names
 from memory_env.ingest.sources import read_jsonl, read_pieces
 from memory_env.ingest.text_stream import lines_of, well_formed
-from memory_env.ingest.times import NumericTime, TimeError, parse_numeric, parse_time, settle_order
+from memory_env.ingest.times import DateOrder, NumericTime, TimeError, parse_numeric, parse_time, settle_order
 
 ALIASES = {
     "speaker": ("speaker", "sender", "author", "from", "user", "name", "username"),
@@ -54,11 +54,12 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
         places.setdefault(channel, array("L")).append(line)
     if empty:
         raise DataError(f"{path}: holds no message")
-    note = _settle_times(chats, places, options, path)
+    dates = _settle_times(chats, places, options, path)
     for channel, chat in chats.items():
         settle_names(chat, names.get(channel, Names()))
-        if note:
-            chat.notes.append(note)
+        chat.dates = dates
+        if dates is not None and dates.note:
+            chat.notes.append(dates.note)
     if not chats:
         raise DataError(f"{path}: has no channel {options.channel!r}")
     return list(chats.values())
@@ -77,16 +78,17 @@ def _message(row: dict[str, str], channel: str, place: str) -> ChatMessage | Non
     )
 
 
-def _settle_times(chats: dict[str, Chat], places: dict[str, array], options: ReadOptions, path: Path) -> str:
-    """Make every time ISO 8601, in place; what had to be assumed."""
+def _settle_times(chats: dict[str, Chat], places: dict[str, array], options: ReadOptions, path: Path) -> DateOrder | None:
+    """Make every time ISO 8601, in place; the order of numeric dates, where there are any."""
     every = (message for chat in chats.values() for message in chat.messages)
     numeric = [time for message in every if (time := _numeric(message.ts)) is not None]
-    order, note = settle_order(numeric, options.date_order, str(path)) if numeric else ("dmy", "")
+    dates = settle_order(numeric, options.date_order, str(path)) if numeric else None
+    order = "dmy" if dates is None else dates.order
     for channel, chat in chats.items():
         for index, message in enumerate(chat.messages):
             place = f"{path}: line {places[channel][index]}"
             chat.messages[index] = replace(message, ts=_time(message.ts, order, place))
-    return note
+    return dates
 
 
 def _numeric(text: str) -> NumericTime | None:

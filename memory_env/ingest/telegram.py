@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from memory_env.datafile import DataError
 from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_channels, settle_names
 from memory_env.ingest.json_cursor import JsonCursor
+from memory_env.ingest.placeholders import poll
 from memory_env.ingest.sources import Folder, Item, file_pieces
 from memory_env.ingest.text_stream import well_formed
 from memory_env.ingest.times import TimeError, from_epoch, instant, parse_time
@@ -34,16 +35,20 @@ def recognises(document: Any) -> bool:
 
 def read(path: str | Path, options: ReadOptions) -> list[Chat]:
     """Read an export. DataError with file and place."""
-    path, member = Path(path), "result.json"
+    path = Path(path)
+    members = [""]
     if path.is_dir() or path.suffix.lower() == ".zip":
-        member = find_member(Folder(path).names()) or member
-    return parse(JsonCursor(*file_pieces(path, member)), options)
+        members = find_members(Folder(path).names()) or ["result.json"]
+    chats = [chat for member in members for chat in parse(JsonCursor(*file_pieces(path, member)), options)]
+    settle_channels(chats)
+    return chats
 
 
-def find_member(names: list[str]) -> str:
-    """The one result.json of a folder or archive; "" if there is none, or there are several."""
+def find_members(names: list[str]) -> list[str]:
+    """The exports of a folder or archive: its outermost result.json files. One deeper down was sent in a chat."""
     found = [name for name in names if Path(name).name == "result.json"]
-    return found[0] if len(found) == 1 else ""
+    outermost = min((name.count("/") for name in found), default=0)
+    return [name for name in found if name.count("/") == outermost]
 
 
 def parse(cursor: JsonCursor, options: ReadOptions) -> list[Chat]:
@@ -52,7 +57,7 @@ def parse(cursor: JsonCursor, options: ReadOptions) -> list[Chat]:
     for key in cursor.members():
         if key in ("chats", "left_chats"):
             account = True
-            chats += [chat for chat in _listed(cursor, key, options) if chat.messages]
+            chats += [chat for chat in _chats(cursor, key, options) if chat.messages]
         else:
             alone.take(key, key)
     cursor.end()
@@ -62,7 +67,7 @@ def parse(cursor: JsonCursor, options: ReadOptions) -> list[Chat]:
     return chats
 
 
-def _listed(cursor: JsonCursor, key: str, options: ReadOptions) -> Iterator[Chat]:
+def _chats(cursor: JsonCursor, key: str, options: ReadOptions) -> Iterator[Chat]:
     """The chats of `{"about": ..., "list": [...]}`."""
     for inner in cursor.members(key):
         if inner != "list":
@@ -131,9 +136,11 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
     if placeholder:
         chat.tally["media placeholders"] += 1
         content = f"{placeholder} {content}".strip()
-    if item.value.get("forwarded_from"):
+    # The author of a forwarded message is null once the account is gone; the words are still not the forwarder's.
+    if "forwarded_from" in item.value or "forwarded_from_id" in item.value:
         chat.tally["forwarded"] += 1
-        content = f"[forwarded from {item.text('forwarded_from')}] {content}"
+        author = item.text("forwarded_from", "")
+        content = f"[forwarded{f' from {author}' if author else ''}] {content}"
     if not content.strip():
         chat.tally["empty messages"] += 1
         return None
@@ -146,18 +153,19 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
     )  # fmt: skip
 
 
-def _text(item: Item) -> str:
-    """`text` is a string, or a list of strings and {"type", "text"} objects."""
-    value = item.value.get("text", "")
+def _text(item: Item, key: str = "text") -> str:
+    """`key` is a string, or a list of strings and {"type", "text"} objects."""
+    value = item.value.get(key) or (item.value.get("text_entities") if key == "text" else "")
     if value is None or isinstance(value, str):
         return well_formed(value or "")
     if not isinstance(value, list):
-        raise item.error("text", "must be a string or a list")
+        raise item.error(key, "must be a string or a list")
     parts = [part if isinstance(part, str) else part.get("text", "") if isinstance(part, dict) else "" for part in value]
     return well_formed("".join(part for part in parts if isinstance(part, str)))
 
 
 def _placeholder(item: Item) -> str:
+    """What stands for all that a message holds besides its text."""
     kind = item.text("media_type", "")
     if kind == "sticker":
         return f"[sticker {item.text('sticker_emoji', '')}".strip() + "]"
@@ -165,14 +173,55 @@ def _placeholder(item: Item) -> str:
         return f"[{kind.replace('_', ' ')}]"
     if "photo" in item.value:
         return "[photo]"
-    if "poll" in item.value:
-        poll = Item.of(item.get("poll", dict, {}), item.where, item.at("poll"))
-        return f"[poll: {poll.text('question', '')}]"
-    if "location_information" in item.value:
-        return "[location]"
-    if "contact_information" in item.value:
-        return "[contact]"
-    return f"[file {item.text('file_name', '')}".strip() + "]" if "file" in item.value else ""
+    structured = next((show(item) for key, show in _STRUCTURED.items() if item.value.get(key)), "")
+    return structured or (f"[file {item.text('file_name', '')}".strip() + "]" if "file" in item.value else "")
+
+
+def _part(item: Item, key: str) -> Item:
+    return Item.of(item.get(key, dict, {}), item.where, item.at(key))
+
+
+def _listed(what: str, *words: str) -> str:
+    told = ", ".join(word for word in words if word)
+    return f"[{what}: {told}]" if told else f"[{what}]"
+
+
+def _poll(item: Item) -> str:
+    asked = _part(item, "poll")
+    return poll(_text(asked, "question"), [_text(answer) for answer in asked.objects("answers", [])])
+
+
+def _to_do(item: Item) -> str:
+    tasks = _part(item, "todo_list")
+    lists = (tasks.objects(key, []) for key in ("answers", "items", "tasks"))
+    return _listed("to-do list", "; ".join([_text(tasks, "title"), *(_text(task) for tasks in lists for task in tasks)]))
+
+
+def _location(item: Item) -> str:
+    place = _part(item, "location_information")
+    named = item.text("place_name", ""), item.text("address", "")
+    return _listed("location", *(named if any(named) else (place.text("latitude", ""), place.text("longitude", ""))))
+
+
+def _contact(item: Item) -> str:
+    contact = _part(item, "contact_information")
+    name = f"{contact.text('first_name', '')} {contact.text('last_name', '')}".strip()
+    return _listed("contact", name, contact.text("phone_number", ""))
+
+
+def _invoice(item: Item) -> str:
+    invoice = _part(item, "invoice_information")
+    return _listed("invoice", invoice.text("title", ""), invoice.text("description", ""))
+
+
+_STRUCTURED: dict[str, Callable[[Item], str]] = {
+    "poll": _poll,
+    "todo_list": _to_do,
+    "location_information": _location,
+    "contact_information": _contact,
+    "invoice_information": _invoice,
+    "game_title": lambda item: _listed("game", item.text("game_title"), item.text("game_description", "")),
+}
 
 
 def _time(item: Item) -> str:

@@ -82,7 +82,7 @@ def test_what_ios_says_in_the_groups_name_is_no_message():
         ("Bob", "2024-12-31T21:42:00", "[image]", False),
         ("Bob", "2024-12-31T21:42:30", "[plan.pdf]", False),
         ("+44\u00a07700\u00a0900123", "2024-12-31T21:43:00", "hi @Alice", True),
-        ("Alice", "2025-01-01T00:05:00", "POLL:\nWhere?\nOPTION: Leeds (2 votes)", False),
+        ("Alice", "2025-01-01T00:05:00", "[poll: Where? Options: Leeds (2 votes)]", False),
     ]
     counted = {key: count for key, count in read.tally.items() if count}
     assert counted == {"system messages": 3, "joins": 1, "leaves": 1, "media placeholders": 2, "edited": 1, "deleted": 1,
@@ -97,7 +97,7 @@ def test_the_group_is_no_member_in_a_language_whose_phrases_are_not_known():
         "[31/12/24, 21:42:00] Jana: \u200eobrázek vynechán\n"
         "[31/12/24, 21:43:00] Rodina: \u200ePetr odešel ze skupiny\n"
     )
-    assert [(m.speaker, m.content) for m in read.messages] == [("Jana", "ahoj"), ("Jana", "obrázek vynechán")]
+    assert [(m.speaker, m.content) for m in read.messages] == [("Jana", "ahoj"), ("Jana", "[media]")]
     assert read.tally["system messages"] == 3
 
 
@@ -162,6 +162,19 @@ def test_a_message_of_very_many_lines_is_read_in_linear_time():
         ("31-12-2024 21.41 - A: x", "2024-12-31T21:41:00"),
         ("2025/1/2 上午12:01 - A: x", "2025-01-02T00:01:00"),
         ("2024. 12. 31. 21:41 - A: x", "2024-12-31T21:41:00"),
+        ("12/31/14, 9:41:03 PM: A: x", "2014-12-31T21:41:03"),
+        ("31.12.24 г., 21:41 ч. - A: x", "2024-12-31T21:41:00"),
+        ("31.12.2024 ÖS 9:41 - A: x", "2024-12-31T21:41:00"),
+        ("31/12/2024, 9:41 PTG - A: x", "2024-12-31T21:41:00"),
+        ("31/12/2024, 9:41 CH - A: x", "2024-12-31T21:41:00"),
+        ("21:41, 31/12/2024 - A: x", "2024-12-31T21:41:00"),
+        ("2024. 12. 31. du. 9:41 - A: x", "2024-12-31T21:41:00"),
+        ("2024-12-31 21 h 41 - A: x", "2024-12-31T21:41:00"),
+        ("31/12/24, 9:41 अपराह्न - A: x", "2024-12-31T21:41:00"),
+        ("31.12.2024. u 21:41 - A: x", "2024-12-31T21:41:00"),
+        ("31/12/2567 21:41 - A: x", "2024-12-31T21:41:00"),
+        ("31/12/67 21:41 - A: x", "2024-12-31T21:41:00"),
+        ("[۱۴۰۳/۱۰/۱۱, ۲۱:۴۱:۰۳] A: x", "2024-12-31T21:41:03"),
     ],
 )
 def test_layouts_of_dates(line, ts):
@@ -212,10 +225,28 @@ def test_a_zip_holds_one_text(tmp_path):
         archive.writestr("__MACOSX/._chat.txt", b"\x00\x05")
     (network,) = read_networks(path)
     assert network.network_id == "family" and network.messages[0].content == "x"
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("other.txt", "y")
-    with pytest.raises(DataError, match="2 text files"):
-        read_networks(path, "whatsapp")
+
+
+def test_a_text_that_was_sent_in_a_chat_lies_beside_it(tmp_path):
+    path = tmp_path / "WhatsApp Chat - Family.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("notes.txt", "milk, eggs")
+        archive.writestr("old.txt", "31/12/20, 10:00 - B: another chat, sent as a file\n")
+        archive.writestr("_chat.txt", "31/12/24, 10:00 - A: x\n")
+    (network,) = read_networks(path)
+    assert [message.content for message in network.messages] == ["x"]
+    unpacked = tmp_path / "WhatsApp Chat - Family"
+    zipfile.ZipFile(path).extractall(unpacked)
+    assert [m.content for network in read_networks(unpacked) for m in network.messages] == ["x"]
+    assert read_networks(unpacked / "_chat.txt")[0].network_id == "family"
+
+
+def test_a_folder_of_exports_holds_one_chat_each(tmp_path):
+    for name in ("Anna", "Bernd"):
+        (tmp_path / f"WhatsApp Chat mit {name}.txt").write_text(f"31.12.24, 10:00 - {name}: hallo\n")
+    assert {network.network_id: network.speakers for network in read_networks(tmp_path)} == {
+        "anna": ("Anna",), "bernd": ("Bernd",),
+    }  # fmt: skip
 
 
 def test_a_member_called_group_cannot_take_the_groups_place():
@@ -224,3 +255,46 @@ def test_a_member_called_group_cannot_take_the_groups_place():
 
     speakers = to_network(network).speakers
     assert "GROUP" not in speakers and "ALL" not in speakers and len(speakers) == 2
+
+
+def test_a_poll_is_one_message_with_its_options_in_any_language():
+    read = chat(
+        "[31/12/24, 21:40:00] Ann: hi\n"
+        "[31/12/24, 21:41:00] Bo: \u200ePOLL:\nWho left early?\n\u200eOPTION: me (1 vote)\n\u200eOPTION: Bob left (2 votes)\n"
+        "[31/12/24, 21:42:00] Cy: \u200eUMFRAGE:\nWer wurde hinzugefügt?\n\u200eOPTION: ich (0 Stimmen)\n"
+        "[31/12/24, 21:43:00] Ann: TODO:\nmilk: two\nCALL: Bo\n"
+    )
+    assert [(m.speaker, m.content) for m in read.messages] == [
+        ("Ann", "hi"),
+        ("Bo", "[poll: Who left early? Options: me (1 vote); Bob left (2 votes)]"),
+        ("Cy", "[poll: Wer wurde hinzugefügt? Options: ich (0 Stimmen)]"),
+        ("Ann", "TODO:\nmilk: two\nCALL: Bo"),
+    ]
+
+
+def test_what_the_app_says_in_a_members_name_never_becomes_the_members_words():
+    read = chat(
+        "[31.12.24, 21:40:00] Resa: \u200eNadia har skapat gruppen\n"
+        "[31.12.24, 21:41:00] Nadia: hej allihop\n"
+        "[31.12.24, 21:42:00] Nadia: \u200eNadia har lagt till Olof i gruppen\n"
+        "[31.12.24, 21:43:00] Olof: \u200eMissat röstsamtal, \u200etryck för att ringa upp igen\n"
+        "[31.12.24, 21:44:00] Olof: \u200ebild utelämnad\n"
+        "[31.12.24, 21:45:00] Olof: \u200ePlats: https://maps.example/?q=59,18\n"
+    )
+    assert [(m.speaker, m.content) for m in read.messages] == [
+        ("Nadia", "hej allihop"), ("Olof", "[media]"), ("Olof", "Plats: https://maps.example/?q=59,18"),
+    ]  # fmt: skip
+
+
+def test_a_header_of_another_app_inside_a_message_is_quoted_text():
+    read = chat("31/12/24, 10:00 - A: look:\n[31/12/24, 09:00:00] B: I resign\n31/12/24, 9:30:00 AM: C: me too\n")
+    assert [(m.speaker, m.content.count("\n")) for m in read.messages] == [("A", 2)]
+
+
+def test_other_calendars_are_converted_with_a_word_or_refused():
+    thai = chat("29/02/2567 10:15 - A: x\n")
+    assert thai.messages[0].ts == "2024-02-29T10:15:00" and "Buddhist calendar (year 2567): converted" in thai.notes[0]
+    persian = chat("[1403/12/30, 10:15:00] A: x\n[1404/01/01, 10:15:00] A: y\n")
+    assert [m.ts[:10] for m in persian.messages] == ["2025-03-20", "2025-03-21"] and "Persian" in persian.notes[0]
+    with pytest.raises(DataError, match="line 1: .*the year 1446 is of the Islamic calendar"):
+        chat("05/07/1446 10:15 - A: x\n")
