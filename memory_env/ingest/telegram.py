@@ -155,7 +155,9 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
 
 def _text(item: Item, key: str = "text") -> str:
     """`key` is a string, or a list of strings and {"type", "text"} objects."""
-    value = item.value.get(key) or (item.value.get("text_entities") if key == "text" else "")
+    value = item.value.get(key)
+    if key == "text" and value in (None, ""):
+        value = item.value.get("text_entities")
     if value is None or isinstance(value, str):
         return well_formed(value or "")
     if not isinstance(value, list):

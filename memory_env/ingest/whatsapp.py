@@ -43,8 +43,8 @@ _POLL = re.compile(
 _OPTION = re.compile(r"\n([^\W\d_]+): (.+)")
 _CHAT_FILES = re.compile(r"_chat\.txt|.*whatsapp.*\.txt", re.IGNORECASE)
 _NAMED = re.compile(
-    r"(?:WhatsApp Chat (?:with|mit|-)|Chat de WhatsApp con|Conversa do WhatsApp com|Discussion WhatsApp avec|Chat WhatsApp (?:con|dengan)"
-    r"|WhatsApp-chat met|Чат WhatsApp с|WhatsApp Sohbeti -|WhatsApp Chat -) (?P<name>.+)"
+    r"(?:WhatsApp Chat (?:with|mit|-)|Chat de WhatsApp con|Conversa do WhatsApp com|Discussion WhatsApp avec"
+    r"|Chat WhatsApp (?:con|dengan)|WhatsApp-chat met|Чат WhatsApp с|WhatsApp Sohbeti -|WhatsApp Chat -) (?P<name>.+)"
 )
 # A browser numbers the second file of one name.
 _COPY = re.compile(r" ?\(\d+\)$")

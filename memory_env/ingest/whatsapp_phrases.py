@@ -27,7 +27,8 @@ DELETED = _any(
     r"此消息已删除|您已删除此消息|このメッセージは削除されました|삭제된 메시지입니다",
     r"تم حذف هذه الرسالة|حذفت هذه الرسالة|این پیام حذف شده است|הודעה זו נמחקה|מחקת את ההודעה הזו|Αυτό το μήνυμα διαγράφηκε",
     r"Ta wiadomość została usunięta|Usunięto tę wiadomość|Tato zpráva byla (?:odstraněna|smazána)|Це повідомлення видалено",
-    r"(?:Detta )?[Mm]eddelande(?:t)? (?:har )?raderat?s|Denne (?:besked|meldingen) blev? (?:ble )?slettet|Tämä viesti poistettiin",
+    r"(?:Detta )?meddelandet? (?:har )?raderats?|(?:Detta )?meddelandet? raderades|Denne besked blev slettet",
+    r"Denne meldingen ble slettet|Tämä viesti poistettiin",
     r"(?:Ez az|Az) üzenet törölve lett|Acest mesaj a fost șters|Tin nhắn này đã bị xóa|Mesej ini telah dipadamkan",
     r"ข้อความนี้ถูกลบ(?:แล้ว)?|यह संदेश (?:मिटाया|हटाया) गया(?: था)?",
 )
