@@ -152,7 +152,7 @@ def main(argv: list[str]) -> None:
 
 
 def _model(folder: Path) -> str:
-    from writer_rl.evaluation.writers import checkpoint_folder
+    from writer_rl.evaluation.checkpoint_writer import checkpoint_folder
 
     return str(checkpoint_folder(str(folder)))
 

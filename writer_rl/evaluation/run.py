@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -31,7 +32,7 @@ from writer_rl.evaluation.plot import plot_grid
 from writer_rl.evaluation.scores import Result, summary
 from writer_rl.evaluation.setup import CACHE_FILE, Setup, budgets_of, dense_available, networks_of, open_setup
 from writer_rl.evaluation.variants import MAIN, Variant, ablations, baselines, full_evidence, grid, main_variant
-from writer_rl.evaluation.writers import NOBODY, Writer, WriterSpec, open_writer
+from writer_rl.evaluation.writers import NOBODY, Writer, WriterSpec, open_writer, write_networks
 from writer_rl.train.data import taught
 
 FROZEN_FILE = "frozen.json"
@@ -84,7 +85,9 @@ def evaluate(config: EvaluationConfig, plan: Plan, output: Path) -> Outcome:
     outcome, total = Outcome(), sum(len(network.questions) for network in networks)
 
     # All are opened before the first writes: a wrong path of the last one should not show up after hours.
-    writers = {spec.name: [open_writer(source, config, setup.client) for source in spec.sources] for spec in plan.writers}
+    writers = {
+        spec.name: [open_writer(source, config, setup.client, networks) for source in spec.sources] for spec in plan.writers
+    }
     memories = {name: run.memories(name, seeds) for name, seeds in writers.items()}
     rows = [{"writer": name, **summary(run.results(main, name, memories[name]))} for name in names]
     document = report.evaluation_document(total, frozen, rows)
@@ -135,16 +138,13 @@ class _Run:
             if (found := self._memory_file.get(name, seed, identity, network)) is not None
         }
         todo = [network for network in self._networks if network.network_id not in written]
+        data, concurrency = self._config.data, self._config.evaluation.concurrency
         if todo:
-            with self._bar(len(todo), f"{name}, seed {seed}: writing", "network") as bar:
-
-                def done(network: Network, completions: list) -> None:
+            with self._bar(len(todo), f"{name}, seed {seed}: writing", "network") as bar, closing(writer):
+                for network, completions in write_networks(writer, todo, data, concurrency):
                     self._memory_file.add(name, seed, identity, network, completions)
                     written[network.network_id] = completions
                     bar.update()
-
-                writer.write(todo, done)
-        data = self._config.data
         return [WrittenMemory.of(network, written[network.network_id], data.window, data.strict) for network in self._networks]
 
     def results(self, variant: Variant, name: str, memories: Sequence[Sequence[WrittenMemory]]) -> list[list[Result]]:

@@ -1,25 +1,125 @@
-"""Who writes the memory: checkpoints, the teacher, a model behind an endpoint or server, or nobody."""
+"""A Writer: something that writes the next segment of a network. Which there are, and how they write whole networks."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from memory_env import MemoryState, Network, ObservationLimits, PromptTemplate, Segment, observe, parse_completion
+from memory_env import MemoryState, Network, Segment
 from memory_env.datafile import DataError
 from memory_env.query.answer.endpoint_client import EndpointClient
 from memory_env.replay import Completion, write
-from rollout.action_schema import action_schema
-from writer_rl.config import EvaluationConfig, resolve
-from writer_rl.evaluation.prompt_file import prompt_path
+from writer_rl.config import DataSection, EvaluationConfig
+from writer_rl.evaluation.checkpoint_writer import CheckpointWriter, checkpoint_folder
+from writer_rl.evaluation.endpoint_writer import EndpointWriter
+from writer_rl.evaluation.served_writer import ServedWriter
 from writer_rl.train.data import taught
 
 TEACHER, NOBODY, ENDPOINT, SERVED = "teacher", "none", "endpoint:", "served:"
-NETWORKS_AT_ONCE = 16
+NOOP_OUTPUT = '{"actions":[{"action":"NOOP"}]}'
+
+
+class Writer(Protocol):
+    """Something that writes the next segment of a network.
+
+    Example:
+        class Nobody:
+            identity = "none"
+            def write(self, state, segment, network_id=""): return Completion('{"actions":[{"action":"NOOP"}]}')
+            def close(self): pass
+    """
+
+    @property
+    def identity(self) -> str:
+        """Names everything that determines the outputs."""
+        ...
+
+    def write(self, state: MemoryState, segment: Segment, network_id: str = "") -> Completion:
+        """What is written about `segment`, given the memory before it; `network_id` names the conversation, where it has a name.
+
+        Raises `rollout.writer_prompt.PromptDoesNotFit` where roster and segment alone exceed the context: a shorter segment may
+        fit.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free what it holds. Twice is once."""
+        ...
+
+
+@runtime_checkable
+class LockstepWriter(Protocol):
+    """A Writer that writes several networks faster together than one after the other."""
+
+    def write_networks(self, networks: Sequence[Network]) -> Iterator[tuple[Network, list[Completion]]]:
+        """Each network with its completions, in the order given."""
+        ...
+
+
+def write_networks(
+    writer: Writer, networks: Sequence[Network], data: DataSection, concurrency: int
+) -> Iterator[tuple[Network, list[Completion]]]:
+    """Each network with its completions, in the order given, as soon as it is written.
+
+    A Writer that waits for a server writes `concurrency` networks at a time; each waits for its own positions only.
+    """
+    if isinstance(writer, LockstepWriter):
+        yield from writer.write_networks(networks)
+        return
+
+    def written(network: Network) -> list[Completion]:
+        def next_output(state: MemoryState, segment: Segment) -> Completion:
+            return writer.write(state, segment, network.network_id)
+
+        return [made.output for made in write(network.segments(data.window), next_output, strict=data.strict)]
+
+    pool = ThreadPoolExecutor(concurrency)
+    try:
+        yield from zip(networks, pool.map(written, networks), strict=True)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class Nobody:
+    """Writes nothing: System 2 stays empty."""
+
+    identity = NOBODY
+
+    def write(self, state: MemoryState, segment: Segment, network_id: str = "") -> Completion:
+        """A NOOP."""
+        return Completion(NOOP_OUTPUT)
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class TeacherWriter:
+    """The teacher's actions about these networks, replayed: the upper reference."""
+
+    identity = TEACHER
+
+    def __init__(self, networks: Sequence[Network], data: DataSection):
+        self._networks, self._data = networks, data
+
+    def write(self, state: MemoryState, segment: Segment, network_id: str = "") -> Completion:
+        """What the teacher wrote there. Raises DataError for a network without a teacher."""
+        actions = self._actions.get(network_id)
+        if actions is None:
+            raise DataError(f"--writer teacher: has written nothing about {network_id or 'these messages'}; name another Writer")
+        return Completion(_output(actions[segment.position]))
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    @cached_property
+    def _actions(self) -> dict[str, Sequence[Sequence[Any]]]:
+        known = taught(self._networks, self._data) if self._networks else []
+        return {each.network.network_id: each.teacher.actions for each in known}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,150 +149,24 @@ class WriterSpec:
         return cls(name.strip(), sources)
 
 
-class Writer(Protocol):
-    """`identity` names everything that determines the outputs."""
+def open_writer(
+    source: str, config: EvaluationConfig, client: Callable[[str], EndpointClient], networks: Sequence[Network] = ()
+) -> Writer:
+    """The Writer of a source. Nothing is loaded before it writes.
 
-    @property
-    def identity(self) -> str: ...
-
-    def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
-        """Calls `done` for every network as soon as it is written."""
-        ...
-
-
-def open_writer(source: str, config: EvaluationConfig, client: Callable[[str], EndpointClient]) -> Writer:
-    """The Writer of a source; `client(model)` makes an endpoint client. Nothing is loaded before it writes."""
+    client: makes the client of a model behind an endpoint. networks: those a teacher can be asked about.
+    Raises DataError for a folder without a model.
+    """
     if source == TEACHER:
-        return TeacherWriter(config)
+        return TeacherWriter(networks, config.data)
     if source == NOBODY:
-        return NobodyWriter(config)
+        return Nobody()
     if source.startswith(ENDPOINT):
         return EndpointWriter(client(source.removeprefix(ENDPOINT)), config)
     if source.startswith(SERVED):
-        from writer_rl.evaluation.served import ServedModel, ServedWriter
-
-        return ServedWriter(ServedModel(client(source.removeprefix(SERVED)), config), config)
+        return ServedWriter(client(source.removeprefix(SERVED)), config)
     return CheckpointWriter(checkpoint_folder(source), config)
-
-
-def checkpoint_folder(source: str) -> Path:
-    """The model folder that a path means: itself (an export), a checkpoint's model, or that of a run's newest checkpoint."""
-    path = resolve(source)
-    for candidate in (path, path / "model"):
-        if (candidate / "config.json").is_file():
-            return candidate
-    from writer_rl.train.checkpoint import CheckpointError, find_checkpoint
-
-    try:
-        return find_checkpoint(path) / "model"
-    except CheckpointError:
-        raise DataError(f"--writer {source}: no model there; name an exported folder, a checkpoint or a run directory") from None
-
-
-class TeacherWriter:
-    """The teacher's actions, replayed: the upper reference."""
-
-    def __init__(self, config: EvaluationConfig):
-        self._config = config
-        self.identity = TEACHER
-
-    def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
-        for known in taught(networks, self._config.data):
-            done(known.network, [Completion(_output(actions)) for actions in known.teacher.actions])
-
-
-class NobodyWriter:
-    """NOOP everywhere: System 2 stays empty."""
-
-    identity = NOBODY
-
-    def __init__(self, config: EvaluationConfig):
-        self._window = config.data.window
-
-    def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
-        for network in networks:
-            done(network, [Completion(_output([{"action": "NOOP"}])) for _ in network.segments(self._window)])
-
-
-class EndpointWriter:
-    """A model behind an OpenAI-compatible endpoint, with the Writer's own prompt file; greedy."""
-
-    def __init__(self, client: EndpointClient, config: EvaluationConfig):
-        self._client, self._config = client, config
-        self._prompt = PromptTemplate.load(prompt_path(config))
-        self._limits = ObservationLimits(config.data.heads_per_owner, config.data.max_chars)
-        self.identity = f"endpoint:{client.settings.model}:{self._prompt.sha256}"
-
-    def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
-        for network in networks:
-            done(network, self._network(network))
-
-    def _network(self, network: Network) -> list[Completion]:
-        def ask(state: MemoryState, segment: Segment) -> Completion:
-            messages = self._prompt.render(observe(state, segment, self._limits))
-            place = f"{network.network_id}, position {segment.position}"
-            return Completion(self._client.complete("write", messages, accept_actions, place, action_schema()))
-
-        return [made.output for made in write(network.segments(self._config.data.window), ask, strict=self._config.data.strict)]
-
-
-class CheckpointWriter:
-    """A trained model, decoded greedily by the configured engine."""
-
-    def __init__(self, folder: Path, config: EvaluationConfig):
-        self._folder, self._config = folder, config
-        self.identity = checkpoint_identity(folder, config)
-
-    def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
-        from rollout.sampler import write_memories
-        from writer_rl.evaluation.engines import open_engine
-
-        engine, prompt = open_engine(self._folder, self._config)
-        try:
-            for batch in _batches(networks, NETWORKS_AT_ONCE):
-                written = write_memories(
-                    batch,
-                    engine,
-                    prompt,
-                    self._config.rollout.max_new_tokens,
-                    window=self._config.data.window,
-                    strict=self._config.data.strict,
-                )
-                for network in batch:
-                    steps = written[network.network_id].steps
-                    done(network, [Completion(made.text, made.finish_reason == "length") for made in steps])
-        finally:
-            engine.close()
-
-
-def accept_actions(body: dict[str, Any]) -> str:
-    """A response body as a Writer's completion; ValueError without an action list."""
-    text = json.dumps(body, ensure_ascii=False)
-    if not parse_completion(text).valid:
-        raise ValueError("the response has no list `actions`")
-    return text
 
 
 def _output(actions: Sequence[Any]) -> str:
     return json.dumps({"actions": list(actions)}, ensure_ascii=False, separators=(",", ":"))
-
-
-def checkpoint_identity(folder: Path, config: EvaluationConfig) -> str:
-    """Hash over the model's files and the settings that shape its outputs (not over its path)."""
-    digest = hashlib.sha256()
-    for file in sorted(folder.iterdir()):
-        if file.suffix in (".json", ".safetensors", ".bin", ".jinja", ".model"):
-            digest.update(file.name.encode())
-            with file.open("rb") as content:
-                digest.update(hashlib.file_digest(content, "sha256").digest())
-    settings = [
-        config.data.window, config.data.heads_per_owner, config.data.max_chars, config.data.strict,
-        config.rollout.max_new_tokens, config.model.dtype, PromptTemplate.load(prompt_path(config, folder)).sha256,
-    ]  # fmt: skip
-    digest.update(json.dumps(settings).encode())
-    return digest.hexdigest()
-
-
-def _batches(networks: Sequence[Network], size: int) -> Iterator[Sequence[Network]]:
-    for start in range(0, len(networks), size):
-        yield networks[start : start + size]

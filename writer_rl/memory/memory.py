@@ -26,6 +26,7 @@ from memory_env.ingest.times import TimeError, instant, parse_time
 from memory_env.network import Question, Segment
 from memory_env.provenance import Provenance
 from memory_env.records import GROUP, Record
+from memory_env.replay import Completion
 from memory_env.state import MemoryState
 from memory_env.step import step
 from memory_env.store.intake import WINDOW, arrive
@@ -34,7 +35,7 @@ from memory_env.store.store import Arrived, MemoryStore, Written
 if TYPE_CHECKING:
     from memory_env.query.pipeline import QueryPipeline
     from memory_env.query.protocol import Answerer, EvidenceItem
-    from writer_rl.memory.writers import SegmentWriter
+    from writer_rl.evaluation.writers import Writer
 
 COMMIT_MESSAGES = 1000
 """Without a Writer, so many messages share one commit."""
@@ -98,7 +99,7 @@ class Memory:
 
     path: the SQLite file; made if it is not there, unless `create` is false.
     writer: "none" (messages only), an exported Writer's folder, "served:MODEL" (a trained Writer behind a server),
-        "endpoint:MODEL" (any language model), or a SegmentWriter. Loaded when first used.
+        "endpoint:MODEL" (any language model), or a Writer (writer_rl.evaluation.writers). Loaded when first used.
     config: how a Writer is run (an EvaluationConfig); answerer: who answers (the offline one); pipeline: the retrieval.
     provenance: how the messages behind a record are found; None: by shared words (memory_env.provenance).
     """
@@ -106,7 +107,7 @@ class Memory:
     def __init__(
         self,
         path: str | Path,
-        writer: str | SegmentWriter = "none",
+        writer: str | Writer = "none",
         *,
         create: bool = True,
         config: Any = None,
@@ -117,7 +118,7 @@ class Memory:
     ):
         self.store = MemoryStore(path, create)
         self._source, self._config, self._base_url = writer, config, base_url
-        self._writer: SegmentWriter | None = None
+        self._writer: Writer | None = None
         self._answerer, self._pipeline, self._provenance = answerer, pipeline, provenance
         self._indexed: tuple[Any, Any] | None = None
 
@@ -186,7 +187,7 @@ class Memory:
 
     def _one(
         self,
-        writer: SegmentWriter,
+        writer: Writer,
         state: MemoryState,
         part: Arrived,
         sizes: list[int],
@@ -194,20 +195,21 @@ class Memory:
         result: Remembered,
     ) -> tuple[Written, MemoryState] | None:
         """A segment written, and the state after it; None if it was too long and its halves went back to `todo`."""
-        from writer_rl.memory.writers import NOOP_OUTPUT, SegmentTooLong
+        from rollout.writer_prompt import PromptDoesNotFit
+        from writer_rl.evaluation.writers import NOOP_OUTPUT
 
         name = writer.identity
         try:
-            completion, cut_short = writer.write(state, part.segment)
-        except SegmentTooLong:
+            made = writer.write(state, part.segment)
+        except PromptDoesNotFit:
             if len(part.sources) > 1:
                 todo += reversed(_halves(part))
                 return None
-            completion, cut_short, name = NOOP_OUTPUT, False, "none"
+            made, name = Completion(NOOP_OUTPUT), "none"
             result.verbatim_only += 1
-        after, report = step(state, part.segment, completion, hit_length_limit=cut_short, provenance=self._provenance)
+        after, report = step(state, part.segment, made.text, hit_length_limit=made.hit_length_limit, provenance=self._provenance)
         records, edges = after.derived(sizes[1]), after.edges(sizes[2])
-        written = Written(part, name, completion, report, after.verbatim(sizes[0]), records, edges)
+        written = Written(part, name, made.text, report, after.verbatim(sizes[0]), records, edges)
         sizes[:] = [sizes[0] + len(part.sources), sizes[1] + len(records), sizes[2] + len(edges)]
         result.segments += 1
         result.records += len(records)
@@ -215,12 +217,12 @@ class Memory:
         result.invalid += bool(report.errors)
         return written, after
 
-    def _open_writer(self) -> SegmentWriter:
+    def _open_writer(self) -> Writer:
         if self._writer is None:
             if isinstance(self._source, str):
-                from writer_rl.memory.writers import open_segment_writer
+                from writer_rl.memory.writers import open_own_writer
 
-                self._writer = open_segment_writer(self._source, self._config, self._base_url)
+                self._writer = open_own_writer(self._source, self._config, self._base_url)
             else:
                 self._writer = self._source
         return self._writer

@@ -11,14 +11,14 @@ from memory_env import MemoryState, Network, PromptTemplate, load_networks
 from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings, EndpointUnusable
 from memory_env.query.protocol import WriteError
 from memory_env.replay import Completion
-from rollout.writer_prompt import WriterPrompt
+from rollout.writer_prompt import PromptDoesNotFit, WriterPrompt
 from tests.conftest import PATIENCE
 from tests.memory_env.query.chat_server import Script, error, ok, serving
 from tests.writer_rl.tiny_run import ADD, NOOP, PROMPT, make_tokenizer, save_chats, save_writer
 from writer_rl.config import EvaluationConfig, load_config
 from writer_rl.evaluation.memories import WrittenMemory
-from writer_rl.evaluation.writers import open_writer
-from writer_rl.memory.writers import SegmentTooLong, open_segment_writer
+from writer_rl.evaluation.writers import open_writer, write_networks
+from writer_rl.memory.writers import open_own_writer
 
 pytestmark = pytest.mark.endpoint
 
@@ -42,13 +42,12 @@ def config(**changes) -> EvaluationConfig:
 
 
 def write(source, networks, url, settings=None):
-    found = []
     settings = settings or config()
     writer = open_writer(
         source, settings, lambda model: EndpointClient(EndpointSettings(model, url, backoff_s=0.01, max_attempts=2))
     )
-    writer.write(networks, lambda network, completions: found.append((network.network_id, completions)))
-    return found
+    made = write_networks(writer, networks, settings.data, settings.evaluation.concurrency)
+    return [(network.network_id, completions) for network, completions in made]
 
 
 def test_a_completion_is_taken_as_it_is_and_asked_for_once(networks):
@@ -117,12 +116,12 @@ def test_an_outage_is_never_an_empty_memory(networks):
 def test_a_living_memory_is_written_segment_by_segment(networks, folder):
     segment = networks[0].segments()[0]
     with serving(Script(ok(ADD), ok("{", finish_reason="length"))) as url:
-        writer = open_segment_writer(f"served:{folder}", base_url=url)
-        assert writer.write(MemoryState.empty(), segment) == (ADD, False)
-        assert writer.write(MemoryState.empty(), segment) == ("{", True)
+        writer = open_own_writer(f"served:{folder}", base_url=url)
+        assert writer.write(MemoryState.empty(), segment) == Completion(ADD)
+        assert writer.write(MemoryState.empty(), segment) == Completion("{", hit_length_limit=True)
         narrow = config(**{"rollout.max_new_tokens": 505, "data.prompt": folder / "prompt.txt"})
-        with pytest.raises(SegmentTooLong):
-            open_segment_writer(f"served:{folder}", narrow, base_url=url).write(MemoryState.empty(), segment)
+        with pytest.raises(PromptDoesNotFit):
+            open_own_writer(f"served:{folder}", narrow, base_url=url).write(MemoryState.empty(), segment)
     assert writer.identity.startswith(f"served:{folder}:")
 
 

@@ -8,11 +8,13 @@ import pytest
 from memory_env import corpus
 from memory_env.datafile import DataError
 from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
+from memory_env.replay import Completion
 from tests.memory_env.query.chat_server import Script, ok, serving
 from writer_rl.config import EvaluationConfig
+from writer_rl.evaluation.checkpoint_writer import checkpoint_folder, checkpoint_identity
 from writer_rl.evaluation.memories import WrittenMemory
 from writer_rl.evaluation.prompt_file import prompt_path
-from writer_rl.evaluation.writers import WriterSpec, checkpoint_folder, checkpoint_identity, open_writer
+from writer_rl.evaluation.writers import WriterSpec, open_writer, write_networks
 
 CONFIG = EvaluationConfig()
 
@@ -88,14 +90,13 @@ def test_the_identity_follows_weights_prompt_and_settings_not_the_place(tmp_path
 
 
 def written(writer, networks):
-    found = {}
-    writer.write(networks, lambda network, completions: found.update({network.network_id: completions}))
-    return found
+    made = write_networks(writer, networks, CONFIG.data, concurrency=2)
+    return {network.network_id: completions for network, completions in made}
 
 
 def test_the_teacher_writes_its_reference_and_nobody_writes_nothing():
     network = corpus.heldout_networks()[0]
-    teacher = written(open_writer("teacher", CONFIG, no_client), [network])[network.network_id]
+    teacher = written(open_writer("teacher", CONFIG, no_client, [network]), [network])[network.network_id]
     state = WrittenMemory.of(network, teacher).state
     reference = corpus.teacher(network).states[-1]
     assert sorted(r.content for r in state.heads()) == sorted(r.content for r in reference.heads())
@@ -136,3 +137,34 @@ def test_a_runs_checkpoint_is_read_with_the_prompt_of_the_run(tmp_path):
     assert prompt_path(CONFIG, folder) == tmp_path / "own.txt"
     (folder / "prompt.jinja").write_text("x")
     assert prompt_path(CONFIG, folder) == folder / "prompt.jinja"
+
+
+def test_the_teacher_writes_about_its_own_networks_only():
+    network, other = corpus.heldout_networks()[:2]
+    with pytest.raises(DataError, match=f"nothing about {other.network_id}"):
+        written(open_writer("teacher", CONFIG, no_client, [network]), [other])
+
+
+class Counting:
+    """Says at each position how many records it saw there."""
+
+    identity = "counting"
+
+    def write(self, state, segment, network_id=""):
+        speaker = segment.messages[0].speaker
+        record = {"owner": speaker, "source": speaker, "layer": "per_speaker_core", "utype": "fact"}
+        content = f"{network_id} saw {len(state.derived())}"
+        return Completion(json.dumps({"actions": [{"action": "ADD", "content": content, **record}]}))
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_any_writer_writes_networks_each_from_its_own_memory_and_in_their_order(concurrency):
+    networks = list(corpus.heldout_networks()[:4])
+    found = list(write_networks(Counting(), networks, CONFIG.data, concurrency))
+    assert [network for network, _ in found] == networks
+    for network, completions in found:
+        contents = [record.content for record in WrittenMemory.of(network, completions).state.derived()]
+        assert contents == [f"{network.network_id} saw {n}" for n in range(len(network.segments()))]

@@ -6,9 +6,11 @@ import pytest
 
 from memory_env.datafile import DataError
 from memory_env.ingest import ChatMessage
+from memory_env.replay import Completion
+from rollout.writer_prompt import PromptDoesNotFit
 from writer_rl import Memory
+from writer_rl.evaluation.writers import NOOP_OUTPUT
 from writer_rl.memory.memory import moment
-from writer_rl.memory.writers import NOOP_OUTPUT, SegmentTooLong
 
 START = datetime(2024, 5, 1, 10)
 
@@ -36,7 +38,7 @@ class Scripted:
 
     def write(self, state, segment):
         if len(segment.messages) > self.most or any(len(m.content) > 200 for m in segment.messages):
-            raise SegmentTooLong("too long")
+            raise PromptDoesNotFit("too long")
         self.seen.append([message.content for message in segment.messages])
         actions = []
         for message in segment.messages:
@@ -52,8 +54,8 @@ class Scripted:
                 old = next(record for record in state.heads("Alice") if "Leeds" in record.content)
                 actions.append('{"action":"UPDATE","entry_id":"%s","content":"Alice lives in York"}' % old.entry_id)
             if "broken" in message.content:
-                return "no json", True
-        return '{"actions":[' + ",".join(actions or ['{"action":"NOOP"}']) + "]}", False
+                return Completion("no json", hit_length_limit=True)
+        return Completion('{"actions":[' + ",".join(actions or ['{"action":"NOOP"}']) + "]}")
 
     def close(self):
         self.closed = True
@@ -67,7 +69,7 @@ def test_any_text_that_is_said_or_written_is_kept(tmp_path, odd):
         def write(self, state, segment):
             record = {"owner": "Alice", "source": "Alice", "layer": "per_speaker_core", "utype": "fact"}
             output = {"actions": [{"action": "ADD", "content": f"Alice likes tea {odd}", **record}]}
-            return json.dumps(output, ensure_ascii=len(self.seen) % 2 == 0), False
+            return Completion(json.dumps(output, ensure_ascii=len(self.seen) % 2 == 0))
 
     chat = [replace(message, content=f"{message.content} {odd}", speaker_id=f"{message.speaker}{odd}") for message in CHAT]
     kept = odd.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from memory_env import MemoryState, Network, ObservationLimits, PromptTemplate, Segment, observe
+from memory_env import MemoryState, ObservationLimits, PromptTemplate, Segment, observe
 from memory_env.query.answer.endpoint_client import EndpointClient
-from memory_env.replay import Completion, write
+from memory_env.replay import Completion
 from writer_rl.config import EvaluationConfig, ModelSection, resolve
 from writer_rl.evaluation.prompt_file import prompt_path
 
+if TYPE_CHECKING:
+    from rollout.writer_prompt import WriterPrompt
 
-class ServedModel:
-    """One Writer, asked for one segment at a time.
+
+class ServedWriter:
+    """One Writer, asked for one segment at a time; from several threads, if need be.
 
     The model's name, as the server knows it, may be a folder here too (vllm serve names a model by its path), or
     `model.tokenizer` names one: its prompt file, tokenizer and context are then used as if it were read directly. Its control
@@ -40,11 +42,8 @@ class ServedModel:
         ]  # fmt: skip
         self.identity = f"served:{client.settings.model}:{hashlib.sha256(json.dumps(settings).encode()).hexdigest()}"
 
-    def complete(self, state: MemoryState, segment: Segment, network_id: str = "") -> Completion:
-        """What the Writer writes about `segment`, given the memory before it.
-
-        Raises PromptDoesNotFit, and what the client raises: an outage is never an empty memory.
-        """
+    def write(self, state: MemoryState, segment: Segment, network_id: str = "") -> Completion:
+        """See `writer_rl.evaluation.writers.Writer`. Raises what the client raises: an outage is never an empty memory."""
         place = f"{network_id}, position {segment.position}" if network_id else f"position {segment.position}"
         if self._prompt is None:
             messages = self._template.render(observe(state, segment, self._limits))
@@ -54,28 +53,8 @@ class ServedModel:
             messages = self._template.render(encoded.observation, self._prompt.control_tokens)
         return Completion(*self._client.text("write", messages, self._max_new_tokens, place))
 
-
-class ServedWriter:
-    """Writes networks through a ServedModel, several at a time: each waits for its own positions only."""
-
-    def __init__(self, model: ServedModel, config: EvaluationConfig):
-        self._model, self._data, self._concurrency = model, config.data, config.evaluation.concurrency
-        self.identity = model.identity
-
-    def write(self, networks: Sequence[Network], done: Callable[[Network, list[Completion]], None]) -> None:
-        """See `writer_rl.evaluation.writers.Writer`."""
-        pool = ThreadPoolExecutor(self._concurrency)
-        try:
-            for network, completions in zip(networks, pool.map(self._network, networks), strict=True):
-                done(network, completions)
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-    def _network(self, network: Network) -> list[Completion]:
-        def ask(state: MemoryState, segment: Segment) -> Completion:
-            return self._model.complete(state, segment, network.network_id)
-
-        return [made.output for made in write(network.segments(self._data.window), ask, strict=self._data.strict)]
+    def close(self) -> None:
+        """Nothing to free."""
 
 
 def served_folder(model: str, config: EvaluationConfig) -> Path | None:
@@ -86,7 +65,9 @@ def served_folder(model: str, config: EvaluationConfig) -> Path | None:
     return None
 
 
-def _writer_prompt(folder: Path, template: PromptTemplate, limits: ObservationLimits, config: EvaluationConfig):
+def _writer_prompt(
+    folder: Path, template: PromptTemplate, limits: ObservationLimits, config: EvaluationConfig
+) -> WriterPrompt:
     from rollout.writer_prompt import WriterPrompt
     from writer_rl.model.policy import load_tokenizer
 
