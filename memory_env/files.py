@@ -1,4 +1,4 @@
-"""Files and folders that are there in full or not at all."""
+"""Files and folders that are there in full or not at all, whatever ends the process or the machine."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write `text` to `path` so that a reader finds the old content or the new, never a part."""
+def write_text(path: str | Path, text: str, *, private: bool = False) -> None:
+    """Write `text` to `path` so that a reader finds the old content or the new, never a part.
+
+    `private`: only its owner may read the file, at no moment anybody else.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -21,8 +24,8 @@ def write_text(path: str | Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp makes files that only their owner reads; a new file should be like any other.
-        os.chmod(name, 0o666 & ~_umask())
+        if not private:  # mkstemp makes files that only their owner reads
+            os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except BaseException:
         os.unlink(name)
@@ -34,16 +37,33 @@ def new_folder(path: str | Path) -> Iterator[Path]:
     """A folder to fill, which becomes `path` when the block ends without an error. `path` may exist only if empty."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    filling = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     try:
-        yield filling
-        os.chmod(filling, 0o777 & ~_umask())
+        yield draft
+        os.chmod(draft, 0o777 & ~_umask())
         if path.is_dir():
             path.rmdir()
-        filling.rename(path)
+        publish(draft, path)
     except BaseException:
-        shutil.rmtree(filling, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)
         raise
+
+
+def publish(draft: Path, path: Path) -> None:
+    """Give a filled folder its name, once all of it is on the disk; what had the name before is removed."""
+    for part in (draft, *draft.rglob("*")):
+        _sync(part)
+    shutil.rmtree(path, ignore_errors=True)
+    draft.rename(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _umask() -> int:

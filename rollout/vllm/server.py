@@ -18,6 +18,7 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
+from memory_env.files import write_text
 from rollout.engine import EngineDied, EngineError, EngineStateError, PromptTooLong
 
 GATHER_SECONDS = 0.1
@@ -158,11 +159,8 @@ def read_state(path: Path) -> tuple[tuple[str, int], bytes]:
 
 
 def _write_state(path: Path, address: tuple[str, int], key: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump({"host": address[0], "port": address[1], "key": key.hex(), "pid": os.getpid()}, file)
-    unfinished.rename(path)
+    state = {"host": address[0], "port": address[1], "key": key.hex(), "pid": os.getpid()}
+    write_text(path, json.dumps(state), private=True)
 
 
 def _answer(call: _Call, work: Any) -> None:

@@ -103,7 +103,7 @@ def _place(point: str) -> tuple:
         from rollout.vllm.library import import_vllm
 
         return import_vllm().LLM, "generate"
-    return {"rollout": (GroupCollector, "_on_position"), "epoch": (Backend, "step"), "save": (checkpoint, "_sync_tree")}[point]
+    return {"rollout": (GroupCollector, "_on_position"), "epoch": (Backend, "step"), "save": (checkpoint, "publish")}[point]
 
 
 def _free_port() -> int:

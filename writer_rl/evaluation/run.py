@@ -6,7 +6,6 @@ Everything that is known is on the disk at once, so the same command continues a
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -19,6 +18,7 @@ from tqdm import tqdm
 
 from memory_env import Network
 from memory_env.datafile import DataError
+from memory_env.files import write_text
 from memory_env.query.answer.response_cache import ResponseCache
 from memory_env.query.answer.token_usage import table_row
 from memory_env.text import json_utf8
@@ -245,7 +245,4 @@ def _claim(output: Path, frozen: Mapping[str, str]) -> None:
 
 
 def _write_json(path: Path, value: Any) -> None:
-    """Whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(json_utf8(value, indent=1) + b"\n")
-    os.replace(partial, path)
+    write_text(path, json_utf8(value, indent=1).decode() + "\n")

@@ -18,6 +18,7 @@ import yaml
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from memory_env.files import new_folder
 from rollout.completion import stop_token_ids
 from writer_rl.config import DEFAULT_PROMPT, resolve
 from writer_rl.export.card import model_card
@@ -85,24 +86,19 @@ def export_checkpoint(
     if adapter and not (source.model / ADAPTER).is_dir():
         raise ExportError(f"{source.model}: has no adapter: all weights were trained (model.lora.rank 0); leave --adapter away")
     model, tokenizer = _load(source.model, dtype)
-    draft = output.with_name(f".{output.name}.draft")
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
-    base = None
-    if adapter:
-        base = _copy_adapter(source.model / ADAPTER, draft, dtype)
-    else:
-        model.save_pretrained(draft)
-    tokenizer.save_pretrained(draft)
-    shutil.copyfile(prompt, draft / f"{PROMPT_NAME}{prompt.suffix}")
-    name = f"{PROMPT_NAME}{prompt.suffix}"
-    card = model_card(output.name, model, settings, name, round=_round(source), evaluation=_evaluation(source), base=base)
-    for file in draft.iterdir():
-        file.chmod(0o644)  # safetensors writes files that only their owner may read
-    (draft / "README.md").write_text(card, encoding="utf-8")
-    if output.is_dir():
-        output.rmdir()
-    draft.rename(output)
+    with new_folder(output) as draft:
+        base = None
+        if adapter:
+            base = _copy_adapter(source.model / ADAPTER, draft, dtype)
+        else:
+            model.save_pretrained(draft)
+        tokenizer.save_pretrained(draft)
+        name = f"{PROMPT_NAME}{prompt.suffix}"
+        shutil.copyfile(prompt, draft / name)
+        card = model_card(output.name, model, settings, name, round=_round(source), evaluation=_evaluation(source), base=base)
+        for file in draft.iterdir():
+            file.chmod(0o644)  # safetensors writes files that only their owner may read
+        (draft / "README.md").write_text(card, encoding="utf-8")
     return output
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import shutil
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from memory_env.files import write_text
+from memory_env.files import publish, write_text
 from rollout.weights import named_weights
 from writer_rl.model.lora import ADAPTER, has_adapter, merged, save_adapter
 from writer_rl.model.policy import Policy
@@ -81,10 +80,7 @@ class Checkpoints:
             (draft / "state.json").write_text(json.dumps(described, indent=1), encoding="utf-8")
         self.world.barrier()
         if self.world.is_main:
-            _sync_tree(draft)
-            shutil.rmtree(final, ignore_errors=True)  # left by a run that was killed before it moved the pointer
-            draft.rename(final)
-            _sync_folder(self.folder)
+            publish(draft, final)  # over what a run left that was killed before it moved the pointer
             self._point("latest", final)
             if best:
                 self._point("best", final)
@@ -238,16 +234,3 @@ def _set_rng_state(state: Mapping[str, Any]) -> None:
     torch.set_rng_state(state["torch"])
     if state["cuda"] is not None and torch.cuda.is_available():
         torch.cuda.set_rng_state(state["cuda"])
-
-
-def _sync_tree(folder: Path) -> None:
-    for path in [folder, *folder.rglob("*")]:
-        _sync_folder(path)
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

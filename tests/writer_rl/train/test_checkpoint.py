@@ -72,7 +72,7 @@ def test_the_last_ones_and_the_best_stay(tmp_path, world, trained):
     assert (checkpoints.latest().name, checkpoints.best().name) == ("000006", "000002")
 
 
-@pytest.mark.parametrize("moment", ["save_hf", "_sync_tree", "_sync_folder"])
+@pytest.mark.parametrize("moment", [(module, "save_hf"), (module, "publish"), (module, "write_text")])
 def test_a_save_that_breaks_off_leaves_the_one_before(tmp_path, world, trained, monkeypatch, moment):
     checkpoints = save(tmp_path, world, trained, [1])
 
@@ -80,7 +80,7 @@ def test_a_save_that_breaks_off_leaves_the_one_before(tmp_path, world, trained, 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, moment, break_off)
+        patch.setattr(*moment, break_off)
         with pytest.raises(KeyboardInterrupt):
             save(tmp_path, world, trained, [2])
     assert checkpoints.latest().name == "000001"
