@@ -47,7 +47,10 @@ CREATE TABLE edges (place INTEGER PRIMARY KEY, position INTEGER NOT NULL, old TE
 CREATE INDEX messages_by_channel ON messages (channel, place);
 """
 
-MIGRATIONS: tuple[Migration, ...] = (Migration("both tracks", _FIRST),)
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration("both tracks", _FIRST),
+    Migration("tombstones", "CREATE TABLE tombstones (digest BLOB PRIMARY KEY, of BLOB NOT NULL) WITHOUT ROWID;"),
+)
 
 
 def open_layout(

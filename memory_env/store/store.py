@@ -1,14 +1,14 @@
 """One memory in one SQLite file: both tracks, append-only, whole segments only, safe against a crash at any moment.
 
-A segment (its messages, the Writer's output on it, the records and edges that came of it) is one transaction. Nothing is
-ever changed or deleted; whether a record is superseded follows from the edges. See docs/data.md for the tables.
+A segment (its messages, the Writer's output on it, the records and edges that came of it) is one transaction. Appending
+changes and deletes nothing (forgetting does: memory_env.store.forget); whether a record is superseded follows from the edges. The
+tables are those of memory_env.store.schema.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import sqlite3
@@ -25,6 +25,8 @@ from memory_env.network import Segment
 from memory_env.records import VERBATIM_CONFIDENCE, VERBATIM_LAYER, VERBATIM_UTYPE, Edge, Record
 from memory_env.state import MemoryState
 from memory_env.step import Report
+from memory_env.store.erase import is_due, rewrite
+from memory_env.store.keys import message_keys
 from memory_env.store.schema import open_layout
 
 
@@ -77,6 +79,10 @@ class MemoryStore:
                 raise
             # A power cut may lose the last commits, never parts of one.
             self._db.execute("PRAGMA synchronous=NORMAL")
+            if writable and is_due(self._db):
+                # A process died while it forgot something; where another one still reads, the next to open goes on.
+                with contextlib.suppress(DataError):
+                    rewrite(self._db, self.path)
         except sqlite3.Error as error:
             raise DataError(f"{self.path}: {_reason(error)}") from None
 
@@ -100,6 +106,11 @@ class MemoryStore:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection, for the other files of this package."""
+        return self._db
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> Iterator[tuple]:
         try:
@@ -148,23 +159,36 @@ class MemoryStore:
         return next(self._rows(query, (channel,)), None)
 
     def sessions(self) -> int:
-        """How many sessions the memory holds."""
-        return self._one("SELECT count(DISTINCT session) FROM messages")
+        """The number of the last session, which is how many there were."""
+        # The highest number, not a count: a session whose messages were all forgotten keeps its name.
+        return self._one("SELECT coalesce(max(CAST(substr(session, 2) AS INTEGER)), 0) FROM messages")
 
     def append(self, segments: Iterable[Written]) -> None:
         """Add segments in one transaction. DataError where the file can't take them, OSError for a full disk; then it holds
         none of them."""
-        try:
+        with self.changing():
+            for written in segments:
+                self._append(written)
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction that writes: all of it or, where anything is raised, nothing. Errors as for `append`."""
+        with self.reporting():
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                for written in segments:
-                    self._append(written)
+                yield self._db
                 self._db.execute("COMMIT")
             except BaseException:
                 # A full disk has rolled back by itself.
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+
+    @contextlib.contextmanager
+    def reporting(self) -> Iterator[None]:
+        """SQLite's errors as DataError, or as OSError where the disk is full."""
+        try:
+            yield
         except sqlite3.IntegrityError:
             raise DataError(f"{self.path}: another program wrote to it meanwhile; run again, it goes on from there") from None
         except sqlite3.Error as error:
@@ -274,31 +298,6 @@ class MemoryStore:
                 "completion": completion,
                 "report": json.loads(report),
             }
-
-
-def message_keys(messages: Sequence[ChatMessage]) -> list[bytes]:
-    """What tells a message from every other, 16 bytes each: its id, else speaker, time and text with a running number.
-
-    The running number tells "ok" and "ok" of one speaker in one minute apart; it counts in the export's order.
-    """
-    seen: dict[bytes, int] = {}
-    keys = []
-    for message in messages:
-        if message.message_id:
-            key = _digest("id", message.channel_id or message.channel, message.message_id)
-        else:
-            channel, speaker = message.channel_id or message.channel, message.speaker_id or message.speaker
-            key = _digest("said", channel, speaker, message.ts, message.content)
-            seen[key] = number = seen.get(key, 0) + 1
-            if number > 1:
-                key = _digest("again", str(number), channel, speaker, message.ts, message.content)
-        keys.append(key)
-    return keys
-
-
-def _digest(*parts: str) -> bytes:
-    # A tuple's repr joins its parts unambiguously.
-    return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
 
 def _reason(error: sqlite3.Error) -> str:

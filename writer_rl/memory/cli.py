@@ -2,6 +2,7 @@
 
   writer-rl memory remember --memory family.db "WhatsApp Chat with Family.txt"
   writer-rl memory ask --memory family.db "What does Alice think of the new flat?"
+  writer-rl memory forget --memory family.db Alice
 
 `writer-rl memory COMMAND --help` says more of each.
 """
@@ -13,9 +14,9 @@ from types import ModuleType
 from typing import NoReturn
 
 from writer_rl.command import parser, run
-from writer_rl.memory import cli_ask, cli_remember
+from writer_rl.memory import cli_ask, cli_forget, cli_remember
 
-COMMANDS: dict[str, ModuleType] = {"remember": cli_remember, "ask": cli_ask}
+COMMANDS: dict[str, ModuleType] = {"remember": cli_remember, "ask": cli_ask, "forget": cli_forget}
 """By name: a module with `DESCRIPTION`, `add_options(parser)` and `execute(arguments)`."""
 
 

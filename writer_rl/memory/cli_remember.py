@@ -94,6 +94,8 @@ def report(source: str, result: Remembered) -> None:
     handled = ", ".join(f"{count} {what}" for what, count in sorted(result.counts.items()) if count)
     if handled:
         print(f"  handled: {handled}")
+    if result.held_back:
+        print(f"  {result.held_back} messages were forgotten (or are by members who were) and stay out")
     for note in result.notes:
         print(f"  note: {note}")
     if result.invalid:

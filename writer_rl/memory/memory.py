@@ -29,8 +29,10 @@ from memory_env.records import GROUP, Record
 from memory_env.replay import Completion
 from memory_env.state import MemoryState
 from memory_env.step import step
+from memory_env.store.forget import Forgotten, forget_chat, forget_member, forget_messages, forget_records
 from memory_env.store.intake import WINDOW, arrive
 from memory_env.store.store import Arrived, MemoryStore, Written
+from memory_env.store.tombstones import admitted
 
 if TYPE_CHECKING:
     from memory_env.query.pipeline import QueryPipeline
@@ -56,6 +58,7 @@ class Remembered:
     updates: int = 0
     invalid: int = 0
     verbatim_only: int = 0
+    held_back: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -151,6 +154,7 @@ class Memory:
         """
         result = Remembered()
         messages = _messages(source, format, options or ReadOptions(), result)
+        messages, result.held_back = admitted(self.store.connection, messages)
         arrived = arrive(self.store, messages, window, gap_hours, max(MOST_MESSAGES, window))
         result.new = sum(len(segment.sources) for segment in arrived)
         result.known = len(messages) - result.new
@@ -158,6 +162,23 @@ class Memory:
         if arrived:
             self._write(arrived, result, on_segment)
         return result
+
+    def forget(
+        self, member: str = "", *, message: str = "", record: str = "", chat: str = "", redact: bool = False
+    ) -> Forgotten:
+        """Forget a member, or one message or record by its id, or a chat; no byte of it stays in the file (docs/memory.md).
+
+        redact: of a member, also the name where others say it. DataError for what the memory does not hold, or while another
+        program reads the file.
+        """
+        if sum(map(bool, (member, message, record, chat))) != 1:
+            raise DataError("forget one of: a member, message=ID, record=ID, chat=NAME")
+        self._known_state, self._indexed = None, None
+        if member:
+            return forget_member(self.store, member, redact)
+        if message:
+            return forget_messages(self.store, [message])
+        return forget_records(self.store, [record]) if record else forget_chat(self.store, chat)
 
     def _write(self, arrived: list[Arrived], result: Remembered, on_segment: Callable[[int, int], None] | None) -> None:
         writer = self._open_writer()
