@@ -1,4 +1,4 @@
-"""Ragged samples as right-padded micro-batches of similar lengths.
+"""Ragged samples as micro-batches: what a policy scores (`ScoredBatch`), and the plain way to lay it out, right-padded.
 
 Padding stands on the right and attention is causal, so no real token ever sees it: no attention mask is needed, and what a
 token is worth comes from lengths alone, never from its value (a pad id may equal the stop id).
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class HasTokens(Protocol):
@@ -19,6 +19,40 @@ class HasTokens(Protocol):
 
     prompt_ids: Sequence[int]
     completion_ids: Sequence[int]
+
+
+class ScoredBatch(Protocol):
+    """B samples laid out for a forward pass, T distinct completion tokens between them, predicted from P states.
+
+    Example: `Batch` (padded; every token of every sample is its own) and `writer_rl.train.tree_batch.TreeBatch` (shared prefixes).
+    """
+
+    @property
+    def mask(self) -> Tensor:
+        """[B, C] bool: which of the C columns of a completion are tokens."""
+
+    @property
+    def targets(self) -> Tensor:
+        """[T] int64: the completion tokens to score."""
+
+    @property
+    def predictor_of(self) -> Tensor | None:
+        """[T] int64, nondecreasing: which of the P states predicts each of them; None: one each, in order."""
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same batch on another device."""
+
+    def inputs(self, model: nn.Module) -> dict[str, Any]:
+        """What the transformer below the head is called with."""
+
+    def predictors(self, states: Tensor) -> Tensor:
+        """[P, H], of the transformer's last hidden states those that predict."""
+
+    def per_sample(self, values: Tensor) -> Tensor:
+        """[T] values of completion tokens as [B, C], zero where there is no token; differentiable."""
+
+    def forwarded(self) -> int:
+        """Tokens that the per-token layers compute, padding included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +78,23 @@ class Batch:
         """The same batch on another device."""
         return replace(self, **{f.name: getattr(self, f.name).to(device, non_blocking=True) for f in fields(self)})
 
+    @property
+    def predictor_of(self) -> None:
+        """Every completion token has a state of its own."""
+        return None
+
+    def inputs(self, model: nn.Module) -> dict[str, Any]:
+        """See `ScoredBatch.inputs`."""
+        return {"input_ids": self.input_ids}
+
+    def predictors(self, states: Tensor) -> Tensor:
+        """[N, H] of [B, L, H]."""
+        return states[self.rows, self.columns]
+
+    def forwarded(self) -> int:
+        """B x L."""
+        return self.input_ids.numel()
+
     def per_sample(self, values: Tensor) -> Tensor:
         """[N] values of completion tokens as [B, C], zero where there is no token; differentiable."""
         return values.new_zeros(self.mask.shape).masked_scatter(self.mask, values)
@@ -51,8 +102,7 @@ class Batch:
 
 def collate(samples: Sequence[HasTokens]) -> Batch:
     """The samples, in this order, as one batch. A sample needs at least one prompt token (ValueError)."""
-    if any(not len(s.prompt_ids) for s in samples):
-        raise ValueError("a sample without prompt tokens has nothing that predicts its first completion token")
+    require_prompts(samples)
     length = max(len(s.prompt_ids) + len(s.completion_ids) for s in samples)
     input_ids = torch.zeros(len(samples), length, dtype=torch.long)
     counts = torch.tensor([len(s.completion_ids) for s in samples])
@@ -64,6 +114,12 @@ def collate(samples: Sequence[HasTokens]) -> Batch:
     rows, offsets = mask.nonzero(as_tuple=True)
     columns = prompts[rows] + offsets - 1
     return Batch(input_ids, mask, rows, columns, input_ids[rows, columns + 1])
+
+
+def require_prompts(samples: Sequence[HasTokens]) -> None:
+    """ValueError for a sample without prompt tokens."""
+    if any(not len(s.prompt_ids) for s in samples):
+        raise ValueError("a sample without prompt tokens has nothing that predicts its first completion token")
 
 
 def length(sample: HasTokens) -> int:

@@ -7,20 +7,30 @@ pass and again in the backward pass, and only where a completion token is predic
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
 
 def token_logprobs(
-    hidden: Tensor, weight: Tensor, targets: Tensor, chunk: int = 1024, entropy: bool = False
+    hidden: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    chunk: int = 1024,
+    entropy: bool = False,
+    rows: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """log p(target) of each row, and on demand the entropy (nats) of each row's distribution.
+    """log p(target) of each target, and on demand the entropy (nats) of the distribution that it comes from.
 
-    hidden: [N, H], the last hidden states that predict the targets; weight: [V, H], the output matrix; targets: [N] int64.
-    Returns ([N], [N] or None) in float32 (float64 for float64 input). Gradients flow to hidden and weight through the
-    log-probabilities only; the entropy is a figure to log.
+    hidden: [P, H], the last hidden states that predict the targets; weight: [V, H], the output matrix; targets: [T] int64; rows:
+    [T] int64, nondecreasing, the state that predicts each target, or None for one each. A state's distribution is computed
+    once, however many targets it has. Returns ([T], [T] or None) in float32 (float64 for float64 input). Gradients flow to
+    hidden and weight through the log-probabilities only; the entropy is a figure to log.
     """
-    return _TokenLogProbs.apply(hidden, weight, targets, chunk, entropy)
+    if rows is None:
+        rows = torch.arange(len(targets), device=targets.device)
+    return _TokenLogProbs.apply(hidden, weight, targets, rows, chunk, entropy)
 
 
 class CompletionHead(nn.Module):
@@ -39,55 +49,67 @@ class CompletionHead(nn.Module):
         """[V, H], the model's output matrix (its embedding, where they are tied)."""
         return self._lm_head[0].weight
 
-    def forward(self, hidden: Tensor, targets: Tensor, entropy: bool = False) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, hidden: Tensor, targets: Tensor, entropy: bool = False, rows: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """See `token_logprobs`."""
-        return token_logprobs(hidden, self.weight, targets, self.chunk, entropy)
+        return token_logprobs(hidden, self.weight, targets, self.chunk, entropy, rows)
 
 
 def _wide(tensor: Tensor) -> torch.dtype:
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
+def _chunks(states: int, rows: Tensor, chunk: int) -> Iterator[tuple[slice, slice]]:
+    """For every `chunk` states in turn, these and the targets that they predict."""
+    starts = range(0, states, chunk)
+    bounds = torch.searchsorted(rows, torch.tensor([*starts, states], device=rows.device)).tolist()
+    for number, start in enumerate(starts):
+        yield slice(start, start + chunk), slice(bounds[number], bounds[number + 1])
+
+
 class _TokenLogProbs(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, hidden: Tensor, weight: Tensor, targets: Tensor, chunk: int, entropy: bool):
-        count, dtype = hidden.shape[0], _wide(hidden)
-        logprobs = torch.empty(count, dtype=dtype, device=hidden.device)
-        normalisers = torch.empty_like(logprobs)
-        entropies = torch.empty_like(logprobs) if entropy else None
-        for start in range(0, count, chunk):
-            rows = slice(start, start + chunk)
-            logits = (hidden[rows] @ weight.t()).to(dtype)
-            normalisers[rows] = logits.logsumexp(-1)
-            logprobs[rows] = logits.gather(-1, targets[rows, None])[:, 0] - normalisers[rows]
+    def forward(ctx, hidden: Tensor, weight: Tensor, targets: Tensor, rows: Tensor, chunk: int, entropy: bool):
+        dtype = _wide(hidden)
+        logprobs = torch.empty(len(targets), dtype=dtype, device=hidden.device)
+        normalisers = torch.empty(len(hidden), dtype=dtype, device=hidden.device)
+        entropies = torch.empty_like(normalisers) if entropy else None
+        for states, predicted in _chunks(len(hidden), rows, chunk):
+            logits = (hidden[states] @ weight.t()).to(dtype)
+            normalisers[states] = logits.logsumexp(-1)
+            logprobs[predicted] = logits[rows[predicted] - states.start, targets[predicted]]
             if entropies is not None:
-                probabilities = (logits - normalisers[rows, None]).exp_()
-                entropies[rows] = normalisers[rows] - probabilities.mul_(logits).sum(-1)
-        ctx.save_for_backward(hidden, weight, targets, normalisers)
+                probabilities = (logits - normalisers[states, None]).exp_()
+                entropies[states] = normalisers[states] - probabilities.mul_(logits).sum(-1)
+        logprobs -= normalisers[rows]
+        ctx.save_for_backward(hidden, weight, targets, rows, normalisers)
         ctx.chunk = chunk
         if entropies is not None:
+            entropies = entropies[rows]
             ctx.mark_non_differentiable(entropies)
         return logprobs, entropies
 
     @staticmethod
     def backward(ctx, upstream: Tensor, _entropy: Tensor | None):
-        hidden, weight, targets, normalisers = ctx.saved_tensors
+        hidden, weight, targets, rows, normalisers = ctx.saved_tensors
         need_hidden, need_weight = ctx.needs_input_grad[:2]
         hidden_grad = torch.empty_like(hidden) if need_hidden else None
         # Summed over chunks in float32: in bfloat16 late chunks would be rounded away.
         weight_grad = torch.zeros_like(weight, dtype=_wide(weight)) if need_weight else None
-        for start in range(0, hidden.shape[0], ctx.chunk):
-            rows = slice(start, start + ctx.chunk)
-            logits = (hidden[rows] @ weight.t()).to(normalisers.dtype)
-            # d log p(y) / d logits = onehot(y) - softmax(logits)
-            grad = (logits - normalisers[rows, None]).exp_().mul_(-upstream[rows, None])
-            grad.scatter_add_(-1, targets[rows, None], upstream[rows, None])
+        sums = torch.zeros_like(normalisers).index_add_(0, rows, upstream)
+        for states, predicted in _chunks(len(hidden), rows, ctx.chunk):
+            logits = (hidden[states] @ weight.t()).to(normalisers.dtype)
+            # d sum_y g_y log p(y) / d logits = sum_y g_y onehot(y) - softmax(logits) sum_y g_y
+            grad = (logits - normalisers[states, None]).exp_().mul_(-sums[states, None])
+            grad.index_put_((rows[predicted] - states.start, targets[predicted]), upstream[predicted], accumulate=True)
             grad = grad.to(hidden.dtype)
             if hidden_grad is not None:
-                torch.mm(grad, weight, out=hidden_grad[rows])
+                torch.mm(grad, weight, out=hidden_grad[states])
             if weight_grad is not None:
                 if weight_grad.dtype == grad.dtype:
-                    weight_grad.addmm_(grad.t(), hidden[rows])
+                    weight_grad.addmm_(grad.t(), hidden[states])
                 else:
-                    weight_grad += grad.t() @ hidden[rows]
-        return hidden_grad, None if weight_grad is None else weight_grad.to(weight.dtype), None, None, None
+                    weight_grad += grad.t() @ hidden[states]
+        weight_grad = None if weight_grad is None else weight_grad.to(weight.dtype)
+        return hidden_grad, weight_grad, None, None, None, None

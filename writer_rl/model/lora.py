@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from writer_rl.config import ModelSection
-from writer_rl.model.batching import Batch
+from writer_rl.model.batching import ScoredBatch
 from writer_rl.model.policy import Policy, PolicyError
 
 ADAPTER = "adapter"
@@ -70,7 +70,7 @@ class AdapterOff:
         self.policy = policy
 
     @torch.no_grad()
-    def __call__(self, batch: Batch, entropy: bool = False) -> tuple[Tensor, Tensor | None]:
+    def __call__(self, batch: ScoredBatch, entropy: bool = False) -> tuple[Tensor, Tensor | None]:
         """See `Policy.forward`; without gradients."""
         with adapter_off(self.policy.model):
             return self.policy(batch, entropy)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from rollout.tokenizer_file import load_as_written
 from writer_rl.config import ModelSection, resolve
-from writer_rl.model.batching import Batch
+from writer_rl.model.batching import ScoredBatch
 from writer_rl.model.logprobs import CompletionHead
 from writer_rl.model.structured_init import shape_for_copying
 
@@ -37,10 +37,10 @@ class Policy(nn.Module):
         self.head = CompletionHead(_output_layer(model), logprob_chunk)
         _disable_dropout(model)
 
-    def forward(self, batch: Batch, entropy: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Log-probabilities [N] of the batch's completion tokens at temperature 1, and their entropies [N] on demand."""
-        states = _body(self.model)(input_ids=batch.input_ids, use_cache=False).last_hidden_state
-        return self.head(states[batch.rows, batch.columns], batch.targets, entropy)
+    def forward(self, batch: ScoredBatch, entropy: bool = False) -> tuple[Tensor, Tensor | None]:
+        """Log-probabilities [T] of the batch's completion tokens at temperature 1, and their entropies [T] on demand."""
+        states = _body(self.model)(**batch.inputs(self.model), use_cache=False).last_hidden_state
+        return self.head(batch.predictors(states), batch.targets, entropy, batch.predictor_of)
 
 
 def load_policy(settings: ModelSection, seed: int = 0, logprob_chunk: int = 1024, path: str | Path | None = None) -> Policy:
