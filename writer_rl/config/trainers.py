@@ -32,8 +32,10 @@ class TrainerSection(Section):
     """AdamW's denominator offset."""
     max_grad_norm: PositiveFloat = 1.0
     """The gradient's norm is clipped to this."""
-    micro_batch_tokens: PositiveInt = 16_384
-    """Tokens (padding included) in one forward and backward pass; a longer single sequence gets its own."""
+    packing: Literal["tree", "padded"] = "tree"
+    """tree: what samples share at their beginnings is computed once; padded: every sample by itself (also where a model can't)."""
+    micro_batch_tokens: PositiveInt | None = None
+    """Tokens of one forward and backward pass (padding counts, what is shared counts once); null: 1,024 on CPUs, 16,384 on GPUs."""
     logprob_chunk: PositiveInt = 1024
     """Completion tokens whose logits over the vocabulary exist at one time."""
     zero_stage: Literal["auto", 0, 1, 2, 3] = "auto"

@@ -43,8 +43,10 @@ from writer_rl.train.deepspeed_config import zero_settings
 from writer_rl.train.distributed import World, connect, disconnect
 from writer_rl.train.engines import build_engine, build_prompt, spare_model, sync
 from writer_rl.train.optimizers import optimizer_factory
+from writer_rl.train.packing import packing
 from writer_rl.train.schedule import NetworkOrder, lr_factor
 from writer_rl.train.stop import StopRequested, StopSignals, TrainingStalled
+from writer_rl.train.tree_check import checked_packing
 
 
 def train(config: GRPOConfig) -> int:
@@ -124,6 +126,7 @@ class GRPORun:
         spare = spare_model(policy, config, stage)
         optimizer = optimizer_factory(trainer, stage, world.size)
         self.backend = Backend(policy, trainer, world, optimizer, dtype=config.model.dtype)
+        self.trainer, self.packing_note = checked_packing(trainer, self.backend, self.reference)
         self.checkpoints = Checkpoints(self.directory.checkpoints, world, trainer.keep_checkpoints)
         engine = build_engine(config, self.backend, self.tokenizer, model_source(config.model.path), spare)
         journal = self.directory.path / f".rollout-{world.rank:05d}.jsonl"
@@ -164,6 +167,8 @@ class GRPORun:
         self.tracker.say(f"{count}, {len(self.data)} networks, {steps} rounds, in {self.directory.path}")
         if checkpoint is not None:
             self.tracker.say(f"going on after round {done} from {checkpoint}" if done < steps else f"all {done} rounds are done")
+        if self.packing_note:
+            self.tracker.say(self.packing_note)
         warning = unseen_text_warning(self.data.values(), self.config.reward.tokenizer)
         if warning:
             self.tracker.say(warning)
@@ -222,9 +227,9 @@ class GRPORun:
             self.tracker.phase("update")
             self.engine.sleep()
             with timed(seconds, "update"):
-                share = balanced_shares(samples, self.world.size)[self.world.rank]
+                share = balanced_shares(samples, self.world.size, packing(self.trainer.packing))[self.world.rank]
                 factor = lr_factor(config.trainer, index, config.trainer.steps)
-                update = update_policy(self.backend, self.reference, share, config.trainer, factor)
+                update = update_policy(self.backend, self.reference, share, self.trainer, factor)
             self.engine.wake()
             self.state.count(update)
             with timed(seconds, "sync"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from writer_rl.model.batching import length
+from writer_rl.train.packing import Packing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,12 @@ ZERO_WORK = Sample("", 0, 0, (0,), (0,), (0.0,), 0.0)
 """What a rank computes when it has no micro-batch left and others have: no advantage, so no loss and no gradient."""
 
 
-def balanced_shares(samples: Sequence[Sample], ranks: int) -> list[list[Sample]]:
-    """The samples in `ranks` lists with about equally many tokens, whatever rank they were sampled on.
+def balanced_shares(samples: Sequence[Sample], ranks: int, packing: Packing) -> list[list[Sample]]:
+    """The samples in `ranks` lists with about equally much work (`Packing.shares`), whatever rank they were sampled on.
 
-    Longest first, each to the rank with the fewest tokens so far (ties: fewest samples, lowest rank); a pure function of the
-    samples in canonical order, so every rank computes the same shares from the same samples.
+    A pure function of the samples in canonical order, so every rank computes the same shares from the same samples.
 
-    Example: lengths 5, 4, 3, 3 on two ranks: [5, 3] and [4, 3].
+    Example: padded, lengths 5, 4, 3, 3 on two ranks: [5, 3] and [4, 3].
     """
-    order = sorted(samples, key=lambda s: (-length(s), s.network_id, s.position, s.trajectory))
-    shares: list[list[Sample]] = [[] for _ in range(ranks)]
-    loads = [0] * ranks
-    for sample in order:
-        rank = min(range(ranks), key=lambda r: (loads[r], len(shares[r]), r))
-        shares[rank].append(sample)
-        loads[rank] += length(sample)
-    return shares
+    order = sorted(samples, key=lambda s: (s.network_id, s.position, s.trajectory))
+    return [[order[i] for i in share] for share in packing.shares(order, ranks)]

@@ -14,10 +14,11 @@ from rollout.mismatch import truncated_importance
 from writer_rl.config import GRPOTrainer
 from writer_rl.grpo.objective import grpo_sums
 from writer_rl.grpo.samples import ZERO_WORK, Sample
-from writer_rl.model.batching import Batch, collate, length, micro_batches
+from writer_rl.model.batching import ScoredBatch, length
 from writer_rl.train.backend import Backend
+from writer_rl.train.packing import Packing, micro_batch_tokens, packing
 
-Reference = Callable[[Batch], tuple[Tensor, Tensor | None]]
+Reference = Callable[[ScoredBatch], tuple[Tensor, Tensor | None]]
 """The frozen policy of the KL term; called like a `Policy`."""
 
 SKIP_REASONS = ("kl", "nonfinite", "empty")
@@ -67,7 +68,7 @@ class UpdateReport:
 class _MicroBatch:
     """One micro-batch and what stays fixed over the epochs; log-probabilities are [B, C], None until known."""
 
-    batch: Batch
+    batch: ScoredBatch
     advantages: Tensor
     sampler: Tensor
     ref: Tensor | None = None
@@ -89,10 +90,12 @@ def update_policy(
     count, tokens = (int(n) for n in world.sum([len(samples), sum(map(length, samples))]))
     if not count:
         return UpdateReport(0, 0, (), "empty", seconds=time.perf_counter() - started)
-    groups = [[samples[i] for i in group] for group in micro_batches(samples, settings.micro_batch_tokens)]
+    layout = packing(settings.packing)
+    budget = micro_batch_tokens(settings, backend.device)
+    groups = [[samples[i] for i in group] for group in layout.micro_batches(samples, budget)]
     # A rank with fewer micro-batches fills up with zero work: all ranks run equally many passes.
     groups += [[ZERO_WORK]] * (int(world.max([len(groups)])[0]) - len(groups))
-    batches = [_prepare(group, backend.device) for group in groups]
+    batches = [_prepare(group, layout, backend.device) for group in groups]
     with torch.no_grad():
         for micro in batches:
             micro.ref = micro.batch.per_sample(reference(micro.batch)[0])
@@ -115,9 +118,10 @@ def update_policy(
     return UpdateReport(count, tokens, tuple(epochs), skipped, entropy, time.perf_counter() - started, sampler, trainer)
 
 
-def _prepare(group: Sequence[Sample], device: torch.device) -> _MicroBatch:
-    batch = collate(group)
-    sampler = batch.per_sample(torch.tensor([value for sample in group for value in sample.sampler_logprobs]))
+def _prepare(group: Sequence[Sample], layout: Packing, device: torch.device) -> _MicroBatch:
+    batch = layout.collate(group)
+    given = torch.tensor([value for sample in group for value in sample.sampler_logprobs])
+    sampler = given.new_zeros(batch.mask.shape).masked_scatter(batch.mask, given)
     advantages = torch.tensor([sample.advantage for sample in group])
     return _MicroBatch(batch.to(device), advantages.to(device), sampler.to(device))
 

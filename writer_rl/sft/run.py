@@ -34,8 +34,10 @@ from writer_rl.train.deepspeed_config import zero_settings
 from writer_rl.train.distributed import World, connect, disconnect
 from writer_rl.train.engines import build_prompt
 from writer_rl.train.optimizers import optimizer_factory
+from writer_rl.train.packing import micro_batch_tokens, packing
 from writer_rl.train.schedule import lr_factor
 from writer_rl.train.stop import StopRequested, StopSignals, TrainingStalled
+from writer_rl.train.tree_check import checked_packing
 
 FINAL = "final"
 """The trained Writer's folder in the run directory, as `from_pretrained` reads it."""
@@ -83,6 +85,8 @@ class SFTRun:
         self.keys: set[str] | None = None
         self.window: list[StepFigures] = []
         self.window_started = time.perf_counter()
+        if self.packing_note:
+            self.tracker.say(self.packing_note)
         if checkpoint is not None:
             self.tracker.say(f"going on after step {self.step} from {checkpoint}")
 
@@ -98,6 +102,7 @@ class SFTRun:
         stage, _ = zero_settings(trainer, config.model.dtype)
         factory = optimizer_factory(trainer, stage, world.size)
         self.backend = Backend(policy, trainer, world, factory, dtype=config.model.dtype)
+        self.trainer, self.packing_note = checked_packing(trainer, self.backend)
         self.checkpoints = Checkpoints(self.directory.checkpoints, world, trainer.keep_checkpoints)
         self.validation = self._validation()
 
@@ -164,7 +169,8 @@ class SFTRun:
     def _step(self, stage: CurriculumStage, stream: Stream) -> None:
         trainer = self.config.trainer
         factor = lr_factor(trainer, self.step, self.planned) * self.curriculum.lr_factor()
-        figures = sft_step(self.backend, stream.next(), trainer.micro_batch_tokens, factor)
+        budget = micro_batch_tokens(trainer, self.backend.device)
+        figures = sft_step(self.backend, stream.next(), budget, factor, packing(self.trainer.packing))
         self.step += 1
         self.skipped += not figures.taken
         self.consecutive = 0 if figures.taken else self.consecutive + 1

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from writer_rl.config import TrainerSection
-from writer_rl.model.batching import Batch
+from writer_rl.model.batching import ScoredBatch
 from writer_rl.model.policy import Policy
 from writer_rl.train.deepspeed_config import BackendError, deepspeed_config, zero_settings
 from writer_rl.train.distributed import World
@@ -101,7 +101,7 @@ class Backend:
         """Where the policy is."""
         return self.world.device
 
-    def logprobs(self, batch: Batch, entropy: bool = False) -> tuple[Tensor, Tensor | None]:
+    def logprobs(self, batch: ScoredBatch, entropy: bool = False) -> tuple[Tensor, Tensor | None]:
         """`Policy.forward` through DeepSpeed, which the backward pass needs. All ranks call it equally often."""
         return self.engine(batch, entropy=entropy)
 

@@ -38,9 +38,7 @@ class TreePacking:
 
     def micro_batches(self, samples: Sequence[HasTokens], budget: int) -> list[list[int]]:
         """See `Packing.micro_batches`."""
-        groups = cut(_overlaps(samples), budget)
-        # The largest first, so that too large a budget shows at once.
-        return sorted(groups, key=lambda group: -sum(length(samples[i]) for i in group))
+        return cut(_overlaps(samples), budget)
 
     def collate(self, samples: Sequence[HasTokens]) -> TreeBatch:
         """See `TreeBatch.of`."""

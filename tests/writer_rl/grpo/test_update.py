@@ -1,6 +1,7 @@
 """One policy update through the real DeepSpeed engine: what it computes, and every reason not to take it."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -105,14 +106,18 @@ def test_at_the_start_the_kl_is_exactly_zero_and_the_entropy_is_the_policys(worl
     assert report.entropy == pytest.approx(entropies.mean().item(), rel=1e-5)
 
 
-def test_old_log_probabilities_are_reported_beside_the_samplers(world):
-    drawn = samples(3)
-    report = update_policy(backend(world, settings()), reference(), drawn, settings())
-    assert report.sampler_logprobs == [-1.0] * sum(len(s.completion_ids) for s in drawn)
-    by_length = sorted(drawn, key=lambda s: -(len(s.prompt_ids) + len(s.completion_ids)))
+@pytest.mark.parametrize("packing", ["tree", "padded"])
+def test_old_log_probabilities_are_reported_beside_the_samplers(world, packing):
+    """Pair by pair, whatever the layout: here the sampler's value names the token."""
+    drawn = samples(4)
+    named = [replace(s, sampler_logprobs=tuple(-i - j / 64 for j in range(len(s.completion_ids)))) for i, s in enumerate(drawn)]
+    chosen = settings(packing=packing)
+    report = update_policy(backend(world, chosen), reference(), named, chosen)
+    found = dict(zip(report.sampler_logprobs, report.trainer_logprobs, strict=True))
     with torch.no_grad():
-        expected = torch.cat([Policy(make_model())(collate([s]))[0] for s in by_length]).tolist()
-    assert report.trainer_logprobs == pytest.approx(expected, abs=1e-5)
+        rows = [Policy(make_model())(collate([s]))[0].tolist() for s in drawn]
+    expected = {-i - j / 64: value for i, row in enumerate(rows) for j, value in enumerate(row)}
+    assert found == pytest.approx(expected, abs=1e-5)
 
 
 def test_over_the_kl_limit_nothing_changes(world):
