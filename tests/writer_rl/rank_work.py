@@ -24,6 +24,7 @@ from writer_rl.config import GRPOTrainer  # noqa: E402
 from writer_rl.grpo.samples import Sample, balanced_shares  # noqa: E402
 from writer_rl.grpo.update import update_policy  # noqa: E402
 from writer_rl.model.policy import Policy  # noqa: E402
+from writer_rl.train.packing import packing  # noqa: E402
 
 
 def gradients(world, stage):
@@ -39,15 +40,15 @@ def gradients(world, stage):
 def objective(world, stage):
     """The gradient that update_policy applies, reference and clipping included: 2 ranks with 4, 2 and 1 micro-batches each."""
     reference = Policy(make_model(seed=1)).requires_grad_(False)
-    share = weighted(balanced_shares(ragged_samples(), world.size)[world.rank])
     found = {}
-    for budget in (1, 60, 10_000):
+    for layout, budget in (("tree", 1), ("tree", 60), ("tree", 10_000), ("padded", 60)):
+        share = weighted(balanced_shares(ragged_samples(), world.size, packing(layout))[world.rank])
         backend = build_for_gradients(world, stage)
         before = parameters(backend)
-        settings = GRPOTrainer(zero_stage=stage, epochs=1, kl_limit=None, micro_batch_tokens=budget)
+        settings = GRPOTrainer(zero_stage=stage, epochs=1, kl_limit=None, micro_batch_tokens=budget, packing=layout)
         report = update_policy(backend, reference, share, settings)
         gradient = {name: (before[name] - after) / RATE for name, after in parameters(backend).items()}
-        found[budget] = {"gradient": gradient, "loss": report.epochs[0].loss, "kl": report.epochs[0].kl}
+        found[layout, budget] = {"gradient": gradient, "loss": report.epochs[0].loss, "kl": report.epochs[0].kl}
     return found
 
 
@@ -80,7 +81,7 @@ def skips(world, stage):
     near, far = Policy(make_model()).requires_grad_(False), Policy(make_model(seed=1)).requires_grad_(False)
     broken = Policy(make_model()).requires_grad_(False)
     broken.model.model.norm.weight.fill_(float("nan"))
-    share = weighted(balanced_shares(ragged_samples(), world.size)[world.rank])
+    share = weighted(balanced_shares(ragged_samples(), world.size, packing("tree"))[world.rank])
     found = {}
     clean = build(world, stage, lr=1e-4)
     healthy = update_policy(clean, near, share, settings)
@@ -107,7 +108,7 @@ def uneven(world, stage):
     settings = GRPOTrainer(zero_stage=stage, lr=1e-2, kl_limit=None, micro_batch_tokens=40)
     reference = Policy(make_model(seed=1)).requires_grad_(False)
     reports = []
-    for shares in ([ragged_samples(), []], balanced_shares(ragged_samples(), 2)):
+    for shares in ([ragged_samples(), []], balanced_shares(ragged_samples(), 2, packing("tree"))):
         report = update_policy(build(world, stage), reference, weighted(shares[world.rank]), settings)
         reports.append([(e.loss, e.kl, e.clip_fraction, e.grad_norm) for e in report.epochs])
     empty = update_policy(build(world, stage), reference, [], settings)

@@ -31,7 +31,8 @@ def ragged_samples(count=8):
     def ids(low, high):
         return tuple(dice.randrange(22) for _ in range(dice.randrange(low, high)))
 
-    return [Sample("n", i, 0, ids(1, 20), ids(1, 12), (), 1.0) for i in range(count)]
+    stems = ((), ids(6, 9), ids(3, 5))  # two in three share their beginning with others
+    return [Sample("n", i, 0, stems[i % 3] + ids(1, 12), ids(1, 12), (), 1.0) for i in range(count)]
 
 
 def build(world, stage=0, **settings):
