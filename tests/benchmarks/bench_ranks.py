@@ -38,6 +38,7 @@ def work(samples: int, repeats: int, stage: int) -> None:
     from tests.benchmarks.bench_trainer import make_model, make_samples
     from writer_rl.config import GRPOTrainer
     from writer_rl.grpo.samples import balanced_shares
+    from writer_rl.train.packing import packing
     from writer_rl.grpo.update import update_policy
     from writer_rl.model.batching import length
     from writer_rl.model.policy import Policy
@@ -45,7 +46,7 @@ def work(samples: int, repeats: int, stage: int) -> None:
 
     settings = GRPOTrainer(lr=1e-4, kl_limit=None, micro_batch_tokens=2048, zero_stage=stage)
     everything = make_samples(samples, make_model(0).config.vocab_size)
-    share = balanced_shares(everything, world.size)[world.rank]
+    share = balanced_shares(everything, world.size, packing(settings.packing))[world.rank]
     reference = Policy(make_model(1)).requires_grad_(False)
     trainer = Backend(Policy(make_model(0)), settings, world)
     walls, cpus, loss = [], [], None

@@ -133,7 +133,9 @@ def tokenizer(kind: str) -> Callable[[str], tuple[int, ...]]:
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY[kind], special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
     )
-    texts = [part for _, trajectories in written(kind, ROWS[kind][1]) for steps in trajectories for pair in steps for part in pair]
+    texts = [
+        part for _, trajectories in written(kind, ROWS[kind][1]) for steps in trajectories for pair in steps for part in pair
+    ]
     bpe.train_from_iterator(texts, trainer)
     return lambda text: tuple(bpe.encode(text).ids)
 

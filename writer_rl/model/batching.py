@@ -24,7 +24,7 @@ class HasTokens(Protocol):
 class ScoredBatch(Protocol):
     """B samples laid out for a forward pass, T distinct completion tokens between them, predicted from P states.
 
-    Example: `Batch` (padded; every token of every sample is its own) and `writer_rl.train.tree_batch.TreeBatch` (shared prefixes).
+    Example: `Batch` (padded: every token of every sample is its own) and `writer_rl.train.tree_batch.TreeBatch`.
     """
 
     @property

@@ -38,9 +38,7 @@ class Probe:
     completion_ids: tuple[int, ...]
 
 
-def checked_packing(
-    settings: Settings, backend: Backend, reference: Scorer | None = None
-) -> tuple[Settings, str | None]:
+def checked_packing(settings: Settings, backend: Backend, reference: Scorer | None = None) -> tuple[Settings, str | None]:
     """The settings with the packing that works, and a line that says why it is not the one asked for. Collective."""
     if settings.packing != "tree":
         return settings, None

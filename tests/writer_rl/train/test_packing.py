@@ -29,7 +29,9 @@ def test_shares_hold_every_sample_once(drawn, packing, ranks):
 
 def test_what_shares_nothing_has_no_padding():
     short, long = sharing_samples(1)[-1], sharing_samples(2)[-1]
-    assert TreePacking().collate([short, long]).forwarded() == sum(len(s.prompt_ids) + len(s.completion_ids) for s in (short, long))
+    assert TreePacking().collate([short, long]).forwarded() == sum(
+        len(s.prompt_ids) + len(s.completion_ids) for s in (short, long)
+    )
 
 
 @pytest.mark.parametrize(("asked", "device", "tokens"), [(None, "cpu", 1024), (None, "cuda", 16_384), (77, "cpu", 77)])

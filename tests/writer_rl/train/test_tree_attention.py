@@ -16,7 +16,9 @@ TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 0.1}
 def random_tree(seed):
     """Many branches near the root, long tails, one sequence that begins another, one twice, one that shares nothing."""
     dice = random.Random(seed)
-    drawn = [[*(dice.randrange(2) for _ in range(dice.randrange(1, 9))), *(dice.randrange(9) for _ in range(30))] for _ in range(12)]
+    drawn = [
+        [*(dice.randrange(2) for _ in range(dice.randrange(1, 9))), *(dice.randrange(9) for _ in range(30))] for _ in range(12)
+    ]
     return PrefixTree.of([*drawn, drawn[0][:5], drawn[1], [99, 98]])
 
 

@@ -61,7 +61,9 @@ def test_a_model_that_mixes_tokens_in_another_way_is_found_out(name):
 
 
 def test_the_run_goes_on_padded_and_says_so(world):
-    backend = Backend(Policy(build("qwen2", attn_implementation="eager", num_key_value_heads=2)), GRPOTrainer(zero_stage=0), world)
+    backend = Backend(
+        Policy(build("qwen2", attn_implementation="eager", num_key_value_heads=2)), GRPOTrainer(zero_stage=0), world
+    )
     settings, line = checked_packing(GRPOTrainer(), backend)
     assert settings.packing == "padded"
     assert line.startswith("trainer.packing: padded") and "eager" in line
