@@ -38,11 +38,11 @@ def work(samples: int, repeats: int, stage: int) -> None:
     from tests.benchmarks.bench_trainer import make_model, make_samples
     from writer_rl.config import GRPOTrainer
     from writer_rl.grpo.samples import balanced_shares
-    from writer_rl.train.packing import packing
     from writer_rl.grpo.update import update_policy
     from writer_rl.model.batching import length
     from writer_rl.model.policy import Policy
     from writer_rl.train.backend import Backend
+    from writer_rl.train.packing import packing
 
     settings = GRPOTrainer(lr=1e-4, kl_limit=None, micro_batch_tokens=2048, zero_stage=stage)
     everything = make_samples(samples, make_model(0).config.vocab_size)
