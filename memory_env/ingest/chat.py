@@ -16,7 +16,7 @@ DATE_ORDERS = ("auto", "dmy", "mdy", "ymd")
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
     """One message. `ts` is ISO 8601, with the zone where the export gives one; `speaker_id` and `channel_id` survive a
-    change of name.
+    change of name. `edited_at` is when it was edited last, where the export says so.
 
     Example:
         ChatMessage("Alice", "See you at eight.", "2025-03-01T19:04:00+01:00", speaker_id="user17", message_id="812")
@@ -31,6 +31,7 @@ class ChatMessage:
     reply_to: str = ""
     edited: bool = False
     channel_id: str = ""
+    edited_at: str = ""
 
 
 @dataclass

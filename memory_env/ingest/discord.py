@@ -82,7 +82,7 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
     speaker = author.text("nickname", "") or author.text("name", "") or "unnamed"
     return ChatMessage(
         sys.intern(speaker), content.strip(), ts, sys.intern(author.text("id", "")), item.text("id", ""), chat.name,
-        reference.text("messageId", ""), edited, chat.channel_id,
+        reference.text("messageId", ""), edited, chat.channel_id, item.text("timestampEdited", ""),
     )  # fmt: skip
 
 

@@ -154,8 +154,9 @@ def _message(item: Item, chat: Chat, users: _Users, options: ReadOptions) -> Cha
     speaker = _speaker(item, identity, users)
     reply = thread if thread != stamp else ""
     return ChatMessage(
-        sys.intern(speaker), content.strip(), ts, sys.intern(identity), stamp, chat.name, reply, edited, chat.channel_id
-    )
+        sys.intern(speaker), content.strip(), ts, sys.intern(identity), stamp, chat.name, reply, edited, chat.channel_id,
+        Item.of(item.get("edited", dict, {}), item.where, item.at("edited")).text("ts", ""),
+    )  # fmt: skip
 
 
 def _attached(item: Item, content: str, users: _Users) -> Iterator[str]:

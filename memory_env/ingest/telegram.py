@@ -149,7 +149,7 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
     chat.tally["edited"] += edited
     return ChatMessage(
         sys.intern(speaker), content, _time(item), sys.intern(identity), item.text("id", ""), chat.name,
-        item.text("reply_to_message_id", ""), edited, chat.channel_id,
+        item.text("reply_to_message_id", ""), edited, chat.channel_id, item.text("edited", "") if edited else "",
     )  # fmt: skip
 
 

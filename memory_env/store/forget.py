@@ -66,7 +66,8 @@ def forget_member(store: MemoryStore, name: str, redact: bool = False) -> Forgot
             hint = f"did you mean {close[0]!r}?" if close else f"it knows {', '.join(known[:20]) or 'nobody'}"
             raise DataError(f"{store.path}: {name!r} is no member; {hint}")
         told = list(db.execute("SELECT speaker, speaker_id FROM members WHERE name = ?", (name,)))
-        names = tuple(dict.fromkeys([name, *(speaker for speaker, _ in told)]))
+        former = [json.loads(row[0]) for row in db.execute("SELECT former FROM members WHERE name = ?", (name,))]
+        names = tuple(dict.fromkeys([name, *(speaker for speaker, _ in told), *(each for list_ in former for each in list_)]))
         chosen = _Chosen(member=name, names=names, redact=redact)
         chosen.messages = _ids(db, "SELECT entry_id FROM messages WHERE speaker = ?", [name])
         chosen.records = _ids(db, "SELECT entry_id FROM records WHERE owner = ? OR source = ?", [name, name])
@@ -74,6 +75,7 @@ def forget_member(store: MemoryStore, name: str, redact: bool = False) -> Forgot
         chosen.tombstones = stones.member(names, [speaker_id for _, speaker_id in told])
         chosen.person = stones.person(name)
         forgotten = _delete(db, chosen)
+        _unname_chats(db, names)
     _rewrite(store)
     return forgotten
 
@@ -128,6 +130,7 @@ def forget_chat(store: MemoryStore, channel: str) -> Forgotten:
         of_chat = "SELECT position FROM messages WHERE channel = ?"
         chosen.records = _ids(db, f"SELECT entry_id FROM records WHERE position IN ({of_chat})", [channel])
         forgotten = _delete(db, chosen)
+        db.execute("DELETE FROM chats WHERE channel = ?", (channel,))
     _rewrite(store)
     return forgotten
 
@@ -137,6 +140,17 @@ def allow_again(store: MemoryStore, name: str) -> bool:
     with store.changing() as db:
         stones = Tombstones(db)
         return len(stones) > 0 and stones.remove(stones.person(name)) > 0
+
+
+def _unname_chats(db: sqlite3.Connection, names: Sequence[str]) -> None:
+    """A chat of two is called after the other: it loses that name."""
+    for name in names:
+        known = [row[0] for row in db.execute("SELECT channel FROM chats WHERE channel = ? OR name = ?", (name, name))]
+        for channel in known:
+            number = len(_ids(db, "SELECT channel FROM chats WHERE name = ?", [SOMEONE])) + 1
+            label = SOMEONE if number == 1 else f"{SOMEONE} ({number})"
+            db.execute("UPDATE chats SET channel = ?, name = ? WHERE channel = ?", (label, SOMEONE, channel))
+            db.execute("UPDATE messages SET channel = ? WHERE channel = ?", (label, channel))
 
 
 def _rewrite(store: MemoryStore) -> None:

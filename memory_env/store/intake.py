@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 
-from memory_env.ingest.chat import ChatMessage
+from memory_env.ingest.chat import ChatMessage, name_form
 from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES
 from memory_env.ingest.times import instant
 from memory_env.network import Message, Segment
@@ -20,20 +21,23 @@ class Names:
     """Canonical names that stay as they are while members join: who is in the memory keeps their name."""
 
     def __init__(self, store: MemoryStore):
-        self._names: dict[tuple[str, str], str] = {}
+        self._names: dict[tuple[str, str], str] = {}  # by (form of the name, speaker id)
         self._by_id: dict[str, str] = {}
         for name, speaker, speaker_id in store.members():
             self._note(name, speaker, speaker_id)
 
     def _note(self, name: str, speaker: str, speaker_id: str) -> None:
-        self._names[speaker, speaker_id] = name
+        self._names[name_form(speaker), speaker_id] = name
         if speaker_id:
             self._by_id[speaker_id] = name
 
     def admit(self, messages: Iterable[ChatMessage]) -> None:
         """Give every new member a name of their own."""
-        wanted = dict.fromkeys((message.speaker, message.speaker_id) for message in messages)
-        new = [member for member in wanted if not self._known(member)]
+        wanted: dict[tuple[str, str], tuple[str, str]] = {}
+        for message in messages:
+            form = name_form(message.speaker), message.speaker_id
+            wanted.setdefault(form, (unicodedata.normalize("NFC", message.speaker), message.speaker_id))
+        new = [member for form, member in wanted.items() if not self._known(form)]
         taken = [(name, "") for name in dict.fromkeys(self._names.values())]
         # An existing name is clean and listed first, so it is kept; a new one has to differ from all of them.
         listed = [*taken, *((speaker, speaker_id or "new") for speaker, speaker_id in new)]
@@ -46,7 +50,7 @@ class Names:
 
     def of(self, message: ChatMessage) -> str:
         """The canonical name of a message's speaker."""
-        return self._by_id.get(message.speaker_id) or self._names[message.speaker, message.speaker_id]
+        return self._by_id.get(message.speaker_id) or self._names[name_form(message.speaker), message.speaker_id]
 
 
 def arrive(
@@ -60,9 +64,15 @@ def arrive(
 
     A session goes on where the channel's last one stopped, unless `gap_hours` have passed or it holds `most` messages.
     """
+    return cut_segments(store, store.unseen(messages), window, gap_hours, most)
+
+
+def cut_segments(
+    store: MemoryStore, fresh: Sequence[tuple[ChatMessage, bytes]], window: int, gap_hours: float, most: int
+) -> list[Arrived]:
+    """New messages, with their keys, as segments."""
     if window < 1 or most < 1:
         raise ValueError(f"window and most must be at least 1, got {window} and {most}")
-    fresh = store.unseen(messages)
     names = Names(store)
     names.admit(message for message, _ in fresh)
     by_channel: dict[str, list[tuple[ChatMessage, bytes]]] = {}

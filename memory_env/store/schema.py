@@ -47,9 +47,23 @@ CREATE TABLE edges (place INTEGER PRIMARY KEY, position INTEGER NOT NULL, old TE
 CREATE INDEX messages_by_channel ON messages (channel, place);
 """
 
+# How each chat is known and its dates are read; which messages were edited, under which names a member was known and
+# until when.
+_CHATS = """
+CREATE TABLE chats (
+    channel TEXT PRIMARY KEY, channel_id TEXT NOT NULL, name TEXT NOT NULL, date_order TEXT NOT NULL,
+    certainty INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO chats SELECT DISTINCT channel, '', channel, '', 0 FROM messages;
+CREATE INDEX messages_by_time ON messages (channel, at);
+ALTER TABLE messages ADD COLUMN edited TEXT NOT NULL DEFAULT '';
+ALTER TABLE members ADD COLUMN named_at REAL;
+ALTER TABLE members ADD COLUMN former TEXT NOT NULL DEFAULT '[]';
+"""
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("both tracks", _FIRST),
     Migration("tombstones", "CREATE TABLE tombstones (digest BLOB PRIMARY KEY, of BLOB NOT NULL) WITHOUT ROWID;"),
+    Migration("chats, edits and names", _CHATS),
 )
 
 

@@ -112,6 +112,10 @@ class MemoryStore:
         """The connection, for the other files of this package."""
         return self._db
 
+    def version(self) -> tuple[int, int]:
+        """A number that changes whenever the file's content does, by this process or by another."""
+        return self._one("PRAGMA data_version"), self._db.total_changes
+
     def _rows(self, query: str, values: Sequence[Any] = ()) -> Iterator[tuple]:
         try:
             yield from self._db.execute(query, values)
@@ -209,20 +213,22 @@ class MemoryStore:
             ),
         )  # fmt: skip
         self._db.executemany(
-            "INSERT OR IGNORE INTO members VALUES (?, ?, ?)",
-            {
-                (message.speaker, source.speaker, source.speaker_id)
-                for message, source in zip(segment.messages, written.arrived.sources, strict=True)
-            },
+            "INSERT INTO members (name, speaker, speaker_id, named_at) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE"
+            " SET named_at = max(coalesce(named_at, excluded.named_at), coalesce(excluded.named_at, named_at))",
+            _last_heard(written.arrived),
+        )
+        self._db.executemany(
+            "INSERT OR IGNORE INTO chats VALUES (?, ?, ?, '', 0)",
+            {(source.channel, source.channel_id, source.channel) for source in written.arrived.sources},
         )
         self._db.executemany(
             "INSERT INTO messages"
-            " (position, entry_id, session, turn, speaker, ts, at, content, message_id, reply_to, channel, key)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " (position, entry_id, session, turn, speaker, ts, at, content, message_id, reply_to, channel, key, edited)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     position, record.entry_id, record.session, record.turn, record.source, record.ts, instant(record.ts),
-                    well_formed(record.content), source.message_id, source.reply_to, source.channel, key,
+                    well_formed(record.content), source.message_id, source.reply_to, source.channel, key, edit_of(source),
                 )
                 for record, source, key in zip(written.messages, written.arrived.sources, written.arrived.keys, strict=True)
             ],
@@ -298,6 +304,21 @@ class MemoryStore:
                 "completion": completion,
                 "report": json.loads(report),
             }
+
+
+def edit_of(message: ChatMessage) -> str:
+    """When a message was edited, "edited" where only that is known, "" where it was not."""
+    return message.edited_at or ("edited" if message.edited else "")
+
+
+def _last_heard(arrived: Arrived) -> list[tuple[str, str, str, float | None]]:
+    """(canonical name, name in the export, speaker id, time of the last message) of a segment's speakers."""
+    latest: dict[tuple[str, str, str], float | None] = {}
+    for message, source in zip(arrived.segment.messages, arrived.sources, strict=True):
+        member, at = (message.speaker, source.speaker, source.speaker_id), instant(message.ts)
+        before = latest.get(member)
+        latest[member] = at if before is None else before if at is None else max(before, at)
+    return [(*member, at) for member, at in latest.items()]
 
 
 def _reason(error: sqlite3.Error) -> str:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_env.datafile import DataError
-from memory_env.ingest import ChatMessage, ReadOptions, read_source
-from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES, without_repeats
+from memory_env.ingest import Chat, ChatMessage, ReadOptions, read_source
+from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES
 from memory_env.ingest.text_stream import well_formed
 from memory_env.ingest.times import TimeError, instant, parse_time
 from memory_env.network import Question, Segment
@@ -29,6 +29,7 @@ from memory_env.records import GROUP, Record
 from memory_env.replay import Completion
 from memory_env.state import MemoryState
 from memory_env.step import step
+from memory_env.store.exports import take_in
 from memory_env.store.forget import Forgotten, forget_chat, forget_member, forget_messages, forget_records
 from memory_env.store.intake import WINDOW, arrive
 from memory_env.store.store import Arrived, MemoryStore, Written
@@ -153,12 +154,17 @@ class Memory:
         Raises DataError for a source that can't be read.
         """
         result = Remembered()
-        messages = _messages(source, format, options or ReadOptions(), result)
-        messages, result.held_back = admitted(self.store.connection, messages)
-        arrived = arrive(self.store, messages, window, gap_hours, max(MOST_MESSAGES, window))
+        most = max(MOST_MESSAGES, window)
+        if isinstance(source, (str, Path)):
+            taken = take_in(self.store, _chats(source, format, options or ReadOptions(), result), window, gap_hours, most)
+            arrived, result.known, result.held_back = taken.arrived, taken.known, taken.held_back
+            result.notes += taken.notes
+        else:
+            messages = [_well_formed(message) for message in source]
+            messages, result.held_back = admitted(self.store.connection, messages)
+            arrived = arrive(self.store, messages, window, gap_hours, most)
+            result.known = len(messages) - sum(len(segment.sources) for segment in arrived)
         result.new = sum(len(segment.sources) for segment in arrived)
-        result.known = len(messages) - result.new
-        del messages
         if arrived:
             self._write(arrived, result, on_segment)
         return result
@@ -273,10 +279,10 @@ class Memory:
 
     def state(self, as_of: str | None = None) -> MemoryState:
         """The memory state, now or at a time. Read again only when the file has grown."""
-        size = tuple(self.store.counts().values())
+        version = self.store.version()
         known = getattr(self, "_known_state", None)
-        if known is None or known[0] != (size, as_of):
-            known = ((size, as_of), self.store.state(None if as_of is None else moment(as_of)))
+        if known is None or known[0] != (version, as_of):
+            known = ((version, as_of), self.store.state(None if as_of is None else moment(as_of)))
             self._known_state = known
         return known[1]
 
@@ -307,31 +313,33 @@ def moment(text: str) -> float:
     return seconds
 
 
-def _messages(source: Any, format: str, options: ReadOptions, result: Remembered) -> list[ChatMessage]:
-    if not isinstance(source, (str, Path)):
-        return [_well_formed(message) for message in source]
+def _chats(source: str | Path, format: str, options: ReadOptions, result: Remembered) -> list[Chat]:
     read = read_source(source, format, options)
-    spoken = []
     for chat in read.chats:
-        spoken += without_repeats(chat)
         for what, count in chat.tally.items():
             result.counts[what] = result.counts.get(what, 0) + count
-        result.notes += [note for note in chat.notes if note not in result.notes]
     # Benchmarks come as networks; their messages are remembered like any others.
     told = [
-        ChatMessage(
-            message.speaker,
-            message.content,
-            message.ts,
-            message.speaker_id,
-            message.turn_id,
+        Chat(
             network.network_id,
-            message.reply_to,
+            [
+                ChatMessage(
+                    message.speaker,
+                    message.content,
+                    message.ts,
+                    message.speaker_id,
+                    message.turn_id,
+                    network.network_id,
+                    message.reply_to,
+                )
+                for message in network.messages
+            ],
         )
         for network in read.networks
-        for message in network.messages
     ]
-    return spoken + [_well_formed(message) for message in told]
+    for chat in told:
+        chat.messages = [_well_formed(message) for message in chat.messages]
+    return [*read.chats, *told]
 
 
 def _well_formed(message: ChatMessage) -> ChatMessage:
