@@ -161,9 +161,11 @@ def _shared(store: MemoryStore, known: KnownChat, chat: Chat) -> float:
     common = (held & told).total()
     if common < SHARED * min(held.total(), told.total()):
         return 0.0
+    # All that is held of that time, or speakers in common, make few messages enough.
     speakers = {form for _, form, _ in held} & {form for _, form, _ in told}
     everyone = {name_form(message.speaker) for message in chat.messages}
-    return float(common) if common >= SURE or len(speakers) > 1 or speakers == everyone else 0.0
+    enough = common >= SURE or common == held.total() or len(speakers) > 1 or speakers == everyone
+    return float(common) if enough else 0.0
 
 
 def _prints(said: Iterable[tuple[float | None, str, str]]) -> Iterable[_Print]:

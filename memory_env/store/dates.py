@@ -27,23 +27,11 @@ def swapped(ts: str) -> str:
 def swap_held(db: sqlite3.Connection, channel: str, channel_id: str) -> int:
     """Exchange day and month in everything that a memory holds of a chat, inside a transaction; how many messages.
 
-    Records take their time from their segment, so they follow. Messages with ids keep their keys.
+    Records take their time from their segment, so they follow.
     """
-    rows = db.execute(
-        "SELECT m.place, m.position, m.ts, m.content, m.message_id, n.speaker, n.speaker_id"
-        " FROM messages m LEFT JOIN members n ON n.name = m.speaker WHERE m.channel = ? ORDER BY m.place",
-        (channel,),
-    ).fetchall()
-    messages = [
-        ChatMessage(row[5] or "", row[3], swapped(row[2]), row[6] or "", row[4], channel, channel_id=channel_id) for row in rows
-    ]
-    keys = message_keys(messages)
-    # Keys are unique, and a new one may be the old one of a message that is still to come.
-    db.executemany("UPDATE messages SET key = ? WHERE place = ?", [(f"moving {row[0]}".encode(), row[0]) for row in rows])
-    db.executemany(
-        "UPDATE messages SET ts = ?, at = ?, key = ? WHERE place = ?",
-        [(m.ts, instant(m.ts), key, row[0]) for m, key, row in zip(messages, keys, rows, strict=True)],
-    )
+    rows = db.execute("SELECT place, position, ts FROM messages WHERE channel = ?", (channel,)).fetchall()
+    times = [(ts, instant(ts), place) for place, ts in ((row[0], swapped(row[2])) for row in rows)]
+    db.executemany("UPDATE messages SET ts = ?, at = ? WHERE place = ?", times)
     positions = json.dumps(sorted({row[1] for row in rows}))
     db.execute(
         "UPDATE segments SET ends = (SELECT max(at) FROM messages m WHERE m.position = segments.position),"
@@ -51,4 +39,20 @@ def swap_held(db: sqlite3.Connection, channel: str, channel_id: str) -> int:
         " WHERE position IN (SELECT value FROM json_each(?))",
         (positions,),
     )
+    renew_keys(db, channel, channel_id)
     return len(rows)
+
+
+def renew_keys(db: sqlite3.Connection, channel: str, channel_id: str) -> None:
+    """Make the keys of a chat's messages anew, after their times or their channel changed; an id keeps its key."""
+    rows = db.execute(
+        "SELECT m.place, n.speaker, m.content, m.ts, n.speaker_id FROM messages m LEFT JOIN members n ON n.name = m.speaker"
+        " WHERE m.channel = ? AND m.message_id = '' ORDER BY m.place",
+        (channel,),
+    ).fetchall()
+    keys = message_keys(
+        [ChatMessage(row[1] or "", row[2], row[3], row[4] or "", channel=channel, channel_id=channel_id) for row in rows]
+    )
+    # Keys are unique, and a new one may be the old one of a message that is still to come.
+    db.executemany("UPDATE messages SET key = ? WHERE place = ?", [(f"moving {row[0]}".encode(), row[0]) for row in rows])
+    db.executemany("UPDATE messages SET key = ? WHERE place = ?", [(key, row[0]) for key, row in zip(keys, rows, strict=True)])

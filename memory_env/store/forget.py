@@ -17,6 +17,7 @@ from typing import Any
 
 from memory_env.actions import parse_completion
 from memory_env.datafile import DataError
+from memory_env.store.dates import renew_keys
 from memory_env.store.erase import mark_due, rewrite
 from memory_env.store.quotations import Quotations
 from memory_env.store.store import MemoryStore
@@ -151,6 +152,7 @@ def _unname_chats(db: sqlite3.Connection, names: Sequence[str]) -> None:
             label = SOMEONE if number == 1 else f"{SOMEONE} ({number})"
             db.execute("UPDATE chats SET channel = ?, name = ? WHERE channel = ?", (label, SOMEONE, channel))
             db.execute("UPDATE messages SET channel = ? WHERE channel = ?", (label, channel))
+            renew_keys(db, label, "")
 
 
 def _rewrite(store: MemoryStore) -> None:
