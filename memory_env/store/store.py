@@ -118,7 +118,9 @@ class MemoryStore:
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> Iterator[tuple]:
         try:
-            yield from self._db.execute(query, values)
+            # Not `yield from`: a generator that is given up would close the cursor, of a file that may be closed by then.
+            for row in self._db.execute(query, values):  # noqa: UP028
+                yield row
         except sqlite3.Error as error:
             raise DataError(f"{self.path}: {_reason(error)}") from None
 

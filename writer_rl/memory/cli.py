@@ -2,6 +2,7 @@
 
   writer-rl memory remember --memory family.db "WhatsApp Chat with Family.txt"
   writer-rl memory ask --memory family.db "What does Alice think of the new flat?"
+  writer-rl memory view family.db
   writer-rl memory forget --memory family.db Alice
 
 `writer-rl memory COMMAND --help` says more of each.
@@ -14,9 +15,16 @@ from types import ModuleType
 from typing import NoReturn
 
 from writer_rl.command import parser, run
-from writer_rl.memory import cli_ask, cli_forget, cli_remember
+from writer_rl.memory import cli_ask, cli_export, cli_forget, cli_import, cli_remember, cli_view
 
-COMMANDS: dict[str, ModuleType] = {"remember": cli_remember, "ask": cli_ask, "forget": cli_forget}
+COMMANDS: dict[str, ModuleType] = {
+    "remember": cli_remember,
+    "ask": cli_ask,
+    "view": cli_view,
+    "forget": cli_forget,
+    "export": cli_export,
+    "import": cli_import,
+}
 """By name: a module with `DESCRIPTION`, `add_options(parser)` and `execute(arguments)`."""
 
 
@@ -24,7 +32,7 @@ def execute(argv: list[str]) -> int | None:
     """Run `writer-rl ARGV`."""
     options = parser(__doc__, prog="writer-rl")
     areas = options.add_subparsers(dest="area", required=True, metavar="memory")
-    memory = areas.add_parser("memory", help="remember chats, ask about them", allow_abbrev=False)
+    memory = areas.add_parser("memory", help="remember chats, ask about them, forget, export", allow_abbrev=False)
     commands = memory.add_subparsers(dest="command", required=True, metavar=f"{{{','.join(COMMANDS)}}}")
     for name, module in COMMANDS.items():
         description = module.DESCRIPTION.format(command=f"writer-rl memory {name}")

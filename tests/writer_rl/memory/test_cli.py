@@ -38,7 +38,7 @@ def memory(tmp_path):
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_teaches_and_names_itself(name):
     helped = command(name, "--help")
-    assert helped.returncode == 0 and f"writer-rl memory {name} --memory" in helped.stdout
+    assert helped.returncode == 0 and f"  writer-rl memory {name} " in helped.stdout
 
 
 def test_a_member_is_forgotten_and_an_import_does_not_bring_them_back(memory, tmp_path):
@@ -70,3 +70,29 @@ def test_forgetting_what_is_not_there_is_one_line(memory, arguments, line):
     refused = command("forget", "--memory", memory, *arguments)
     assert refused.returncode == 2 and line in refused.stderr and refused.stderr.count("\n") == 1
     assert memory.read_bytes() == before
+
+
+def test_an_export_makes_an_equal_memory(memory, tmp_path):
+    assert command("export", "--memory", memory, "--output", tmp_path / "m.json").returncode == 0
+    assert (tmp_path / "m.json").stat().st_mode & 0o077 == 0
+    made = command("import", tmp_path / "m.json", "--memory", tmp_path / "copy.db")
+    assert made.returncode == 0 and "3 messages of 2 members" in made.stdout
+    assert command("export", "--memory", tmp_path / "copy.db").stdout == (tmp_path / "m.json").read_text()
+    again = command("import", tmp_path / "m.json", "--memory", tmp_path / "copy.db")
+    assert again.returncode == 2 and "is there already" in again.stderr
+    (tmp_path / "x.json").write_text("[]")
+    refused = command("import", tmp_path / "x.json", "--memory", tmp_path / "new.db")
+    assert refused.returncode == 2 and "no exported memory" in refused.stderr and not (tmp_path / "new.db").exists()
+
+
+def test_markdown_of_one_member(memory):
+    shown = command("export", "--memory", memory, "--format", "markdown", "--member", "Bob")
+    assert "I bake bread on Sundays" in shown.stdout and "Hvaler" not in shown.stdout
+    assert command("export", "--memory", memory, "--member", "Eve").returncode == 2
+
+
+def test_a_page_is_written_and_a_terminal_shows_the_same(memory):
+    assert command("view", memory).returncode == 0
+    assert "<h2>Ann</h2>" in memory.with_suffix(".html").read_text()
+    assert "== Bob: 1 messages" in command("view", memory, "--terminal").stdout
+    assert command("view", memory.with_name("no.db")).returncode == 2
