@@ -9,7 +9,8 @@ from functools import cached_property
 from memory_env.corpus.generator import generate
 from memory_env.corpus.plan import Plan
 from memory_env.corpus.reference import BiasRates, Taught, biased_actions, complete_actions
-from memory_env.corpus.sets import HELDOUT, SFT_SEEDS, TRAIN, VALIDATION_SEEDS, Recipe, sft_shape
+from memory_env.corpus.sets import HELDOUT, SFT_SEEDS, TRAIN, UNSEEN, VALIDATION_SEEDS, Recipe, sft_shape
+from memory_env.corpus.wide import WIDE
 from memory_env.datafile import DataError
 from memory_env.network import Network
 
@@ -32,13 +33,19 @@ class Conversation:
 
 
 def from_recipe(recipe: Recipe) -> Conversation:
-    return Conversation(*generate(recipe.seed, recipe.shape, recipe.name))
+    return Conversation(*generate(recipe.seed, recipe.shape, recipe.name, recipe.book))
 
 
 def generate_sft(seed: int, level: int) -> Conversation:
     """SFT conversation number `seed` (0 to 9,999,999) of curriculum level 0, 1 or 2; its name is `sft<level>_<seed>`."""
     shape = sft_shape(level)
     return from_recipe(Recipe(f"sft{level}_{seed:07d}", _within(SFT_SEEDS[level], seed, "SFT"), shape))
+
+
+def generate_base(seed: int, level: int) -> Conversation:
+    """The same number and level in the language of the base stage; its name is `base<level>_<seed>`."""
+    shape = sft_shape(level)
+    return from_recipe(Recipe(f"base{level}_{seed:07d}", _within(SFT_SEEDS[level], seed, "base"), shape, WIDE))
 
 
 def generate_validation(seed: int) -> Conversation:
@@ -48,7 +55,7 @@ def generate_validation(seed: int) -> Conversation:
 
 def conversation(network_id: str) -> Conversation:
     """The conversation of that name, from any of the sets; DataError if the corpus has none."""
-    for recipe in TRAIN + HELDOUT:
+    for recipe in TRAIN + HELDOUT + UNSEEN:
         if recipe.name == network_id:
             return from_recipe(recipe)
     prefix, _, number = network_id.partition("_")
@@ -57,6 +64,8 @@ def conversation(network_id: str) -> Conversation:
             return generate_validation(int(number))
         if prefix in ("sft0", "sft1", "sft2"):
             return generate_sft(int(number), int(prefix[3]))
+        if prefix in ("base0", "base1", "base2"):
+            return generate_base(int(number), int(prefix[4]))
     raise DataError(f"network {network_id}: not part of the embedded corpus; `python launch/corpus.py list` names what is")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from memory_env.corpus import lexicon
-from memory_env.corpus import wording_chat as chat
 from memory_env.corpus import wording_group as group
 from memory_env.corpus import wording_person as person
 from memory_env.corpus.dice import Dice
+from memory_env.corpus.phrasebook import Phrasebook, drawn
 from memory_env.corpus.plan import Fact, Trap, Utterance
 from memory_env.records import GROUP
 
@@ -43,6 +43,7 @@ class World:
     """What one conversation has used up so far, so that no value means two things in it."""
 
     dice: Dice
+    book: Phrasebook
     members: tuple[str, ...]
     topics: tuple[str, ...]
     events: tuple[str, ...]
@@ -69,7 +70,7 @@ class World:
 
 def say(dice: Dice, templates: tuple[str, ...], speaker: str, **slots: str) -> Utterance:
     """A message in one of the wordings."""
-    template = dice.pick(templates)
+    template = drawn(dice.pick(templates), dice)
     return Utterance(speaker, template.format(**slots), template)
 
 
@@ -99,17 +100,17 @@ def new_fact(world: World, family: str, speaker: str, others: list[str]) -> Draf
 
 
 def _self(world: World, speaker: str, others: list[str]) -> Draft | None:
-    subjects = [s for s in person.SELF_ADD if (f"self.{s}", speaker) not in world.taken]
+    subjects = [s for s in world.book.self_add if (f"self.{s}", speaker) not in world.taken]
     if not subjects:
         return None
     subject = world.dice.pick(subjects)
-    value = world.fresh(pool_of(subject), lexicon.VALUES[subject])
+    value = world.fresh(pool_of(subject), world.book.values[subject])
     if value is None:
         return None
     world.claim(f"self.{subject}", speaker)
     content = person.SELF_CONTENT[subject].format(a=speaker, v=value)
     fact = Fact(f"self.{subject}", speaker, speaker, CORE, "fact", content, subject, (value,), (speaker,))
-    return Draft(fact, say(world.dice, person.SELF_ADD[subject], speaker, v=value))
+    return Draft(fact, say(world.dice, world.book.self_add[subject], speaker, v=value))
 
 
 def _stance(world: World, speaker: str, others: list[str]) -> Draft | None:
@@ -122,7 +123,7 @@ def _stance(world: World, speaker: str, others: list[str]) -> Draft | None:
     world.claim("view", speaker, topic, view)
     content = person.STANCE_CONTENT.format(a=speaker, v=view, t=topic)
     fact = Fact("stance", speaker, speaker, CORE, "stance", content, topic, (view,), (speaker,))
-    return Draft(fact, say(world.dice, person.STANCE_ADD[view], speaker, t=topic))
+    return Draft(fact, say(world.dice, world.book.stance_add[view], speaker, t=topic))
 
 
 def _about(
@@ -132,7 +133,7 @@ def _about(
     if not free:
         return None
     owner, subject = world.dice.pick(free)
-    value = world.fresh(pool_of(subject), lexicon.VALUES[subject])
+    value = world.fresh(pool_of(subject), world.book.values[subject])
     if value is None:
         return None
     world.claim(f"{family}.{subject}", owner)
@@ -142,16 +143,16 @@ def _about(
 
 
 def _observation(world: World, speaker: str, others: list[str]) -> Draft | None:
-    return _about(world, speaker, others, "observation", "observation", person.OBSERVATION_CONTENT, person.OBSERVATION_ADD)
+    return _about(world, speaker, others, "observation", "observation", person.OBSERVATION_CONTENT, world.book.observation_add)
 
 
 def _reported(world: World, speaker: str, others: list[str]) -> Draft | None:
-    return _about(world, speaker, others, "reported", "fact", person.REPORT_CONTENT, person.REPORT_ADD)
+    return _about(world, speaker, others, "reported", "fact", person.REPORT_CONTENT, world.book.report_add)
 
 
 def _when_and_where(world: World, event: str) -> tuple[str, str] | None:
-    day = world.fresh(f"day of {event}", lexicon.DAYS)
-    spot = world.fresh("spot", lexicon.SPOTS)
+    day = world.fresh(f"day of {event}", world.book.days)
+    spot = world.fresh("spot", world.book.spots)
     return (day, spot) if day and spot else None
 
 
@@ -165,14 +166,14 @@ def _decision(world: World, speaker: str, others: list[str]) -> Draft | None:
         if values is None:
             return None
         content = group.EVENT_CONTENT.format(e=event, d=values[0], s=values[1])
-        utterance = say(world.dice, group.EVENT_ADD, speaker, e=event, d=values[0], s=values[1])
+        utterance = say(world.dice, world.book.event_add, speaker, e=event, d=values[0], s=values[1])
     else:
-        dish = world.fresh("dish", lexicon.VALUES["dish"])
+        dish = world.fresh("dish", world.book.values["dish"])
         if dish is None:
             return None
         values = (dish,)
         content = group.DISH_CONTENT.format(e=event, v=dish)
-        utterance = say(world.dice, group.DISH_ADD, speaker, e=event, v=dish)
+        utterance = say(world.dice, world.book.dish_add, speaker, e=event, v=dish)
     world.claim(f"decision.{kind}", event)
     return Draft(Fact(f"decision.{kind}", GROUP, speaker, INTERACTION, "decision", content, event, values, ()), utterance)
 
@@ -182,24 +183,24 @@ def _relation(world: World, speaker: str, others: list[str]) -> Draft | None:
     if not free:
         return None
     other = world.dice.pick(free)
-    relation = world.fresh("relation", tuple(lexicon.RELATIONS))
+    relation = world.fresh("relation", tuple(world.book.relations))
     if relation is None:
         return None
     world.claim("relation", *sorted((speaker, other)))
-    phrase = lexicon.RELATIONS[relation]
+    phrase = world.book.relations[relation]
     content = group.RELATION_CONTENT.format(a=speaker, b=other, v=phrase)
     fact = Fact("relation", GROUP, speaker, INTERACTION, "relation", content, relation, (phrase,), (speaker, other))
-    return Draft(fact, say(world.dice, group.RELATION_ADD[relation], speaker, b=other))
+    return Draft(fact, say(world.dice, world.book.relation_add[relation], speaker, b=other, v=phrase))
 
 
 def _norm(world: World, speaker: str, others: list[str]) -> Draft | None:
-    rule = world.fresh("rule", lexicon.RULES)
-    occasion = world.fresh("occasion", lexicon.OCCASIONS)
+    rule = world.fresh("rule", world.book.rules)
+    occasion = world.fresh("occasion", world.book.occasions)
     if rule is None or occasion is None:
         return None
     content = capital(group.NORM_CONTENT.format(r=rule, w=occasion))
     fact = Fact("norm", GROUP, speaker, INSIGHT, "decision", content, rule, (rule, occasion), ())
-    return Draft(fact, say(world.dice, group.NORM_ADD, speaker, r=rule, w=occasion))
+    return Draft(fact, say(world.dice, world.book.norm_add, speaker, r=rule, w=occasion))
 
 
 def open_rules(world: World) -> list[str]:
@@ -215,7 +216,7 @@ def _exception(world: World, speaker: str, others: list[str]) -> Draft | None:
     world.claim("exception", rule)
     content = group.EXCEPTION_CONTENT.format(r=rule, b=other)
     fact = Fact("exception", GROUP, speaker, INSIGHT, "observation", content, rule, (other,), (other,))
-    return Draft(fact, say(world.dice, group.EXCEPTION_OTHER, speaker, r=rule, b=other))
+    return Draft(fact, say(world.dice, world.book.exception_add, speaker, r=rule, b=other))
 
 
 def joined(world: World, member: str) -> Draft:
@@ -223,7 +224,7 @@ def joined(world: World, member: str) -> Draft:
     content = person.JOIN_CONTENT.format(a=member)
     return Draft(
         Fact("join", member, member, CORE, "fact", content, "join", ("joined",), (member,)),
-        say(world.dice, person.JOIN_ADD, member),
+        say(world.dice, world.book.join_add, member),
     )
 
 
@@ -232,7 +233,7 @@ def left(world: World, member: str, speaker: str) -> Draft:
     own = member == speaker
     layer = CORE if own else PROFILE
     content = person.LEAVE_CONTENT.format(a=member)
-    templates = person.LEAVE_SELF if own else person.LEAVE_REPORTED
+    templates = world.book.leave_self if own else world.book.leave_reported
     return Draft(
         Fact("leave", member, speaker, layer, "fact", content, "leave", ("left",), (member,)),
         say(world.dice, templates, speaker, b=member),
@@ -249,33 +250,34 @@ def change(world: World, index: int, speakers: list[str]) -> Draft | None:
         view = dice.pick(views)
         world.claim("view", now.owner, now.subject, view)
         content = person.STANCE_CONTENT.format(a=now.owner, v=view, t=now.subject)
-        utterance = say(dice, person.STANCE_CHANGE[view], now.owner, t=now.subject)
+        utterance = say(dice, world.book.stance_change[view], now.owner, t=now.subject)
         return Draft(replace(now, content=content, values=(view,)), utterance, index)
     if now.kind == "decision.event":
         values = _when_and_where(world, now.subject)
         if values is None:
             return None
         slots = {"e": now.subject, "d": values[0], "s": values[1]}
-        utterance = say(dice, group.EVENT_CHANGE, dice.pick(speakers), **slots)
+        utterance = say(dice, world.book.event_change, dice.pick(speakers), **slots)
         return Draft(replace(now, content=group.EVENT_CONTENT.format(**slots), values=values), utterance, index)
     value = world.fresh(
-        pool_of(now.subject) if now.family == "self" else "dish", lexicon.VALUES[now.subject if now.family == "self" else "dish"]
+        pool_of(now.subject) if now.family == "self" else "dish",
+        world.book.values[now.subject if now.family == "self" else "dish"],
     )
     if value is None:
         return None
     if now.kind == "decision.dish":
-        utterance = say(dice, group.DISH_CHANGE, dice.pick(speakers), e=now.subject, v=value, o=now.values[0])
+        utterance = say(dice, world.book.dish_change, dice.pick(speakers), e=now.subject, v=value, o=now.values[0])
         return Draft(replace(now, content=group.DISH_CONTENT.format(e=now.subject, v=value), values=(value,)), utterance, index)
     content = person.SELF_CONTENT[now.subject].format(a=now.owner, v=value)
-    utterance = say(dice, person.SELF_CHANGE[now.subject], now.owner, v=value, o=now.values[0])
+    utterance = say(dice, world.book.self_change[now.subject], now.owner, v=value, o=now.values[0])
     return Draft(replace(now, content=content, values=(value,)), utterance, index)
 
 
 def chatter(world: World, speaker: str, others: list[str]) -> Utterance:
     """A message that is worth nothing to memory."""
     if others and world.dice.chance(0.25):
-        return say(world.dice, chat.CHAT_TO, speaker, b=world.dice.pick(others))
-    return say(world.dice, chat.CHAT, speaker)
+        return say(world.dice, world.book.chat_to, speaker, b=world.dice.pick(others))
+    return say(world.dice, world.book.chat, speaker)
 
 
 def trap(world: World, target: Fact, speakers: list[str]) -> tuple[Utterance, Trap] | None:
@@ -285,48 +287,50 @@ def trap(world: World, target: Fact, speakers: list[str]) -> tuple[Utterance, Tr
         return None
     outsiders = [s for s in speakers if s not in (target.owner, target.source)]
     if family == "self" and target.owner in speakers:
-        value = world.fresh(pool_of(target.subject), lexicon.VALUES[target.subject])
+        value = world.fresh(pool_of(target.subject), world.book.values[target.subject])
         if value is None:
             return None
-        return say(dice, chat.SELF_TRAP[target.subject], target.owner, v=value), Trap(
+        return say(dice, world.book.self_trap[target.subject], target.owner, v=value), Trap(
             target.kind, target.subject, target.owner, (value,)
         )
     if family in ("observation", "reported") and outsiders:
-        value = world.fresh(pool_of(target.subject), lexicon.VALUES[target.subject])
+        value = world.fresh(pool_of(target.subject), world.book.values[target.subject])
         if value is None:
             return None
-        utterance = say(dice, chat.OTHER_TRAP[target.subject], dice.pick(outsiders), b=target.owner, v=value)
+        utterance = say(dice, world.book.other_trap[target.subject], dice.pick(outsiders), b=target.owner, v=value)
         return utterance, Trap(target.kind, target.subject, target.owner, (value,))
     if family == "stance" and target.owner in speakers:
-        return say(dice, chat.STANCE_TRAP, target.owner, t=target.subject), Trap(target.kind, target.subject, target.owner, ())
+        return say(dice, world.book.stance_trap, target.owner, t=target.subject), Trap(
+            target.kind, target.subject, target.owner, ()
+        )
     if target.kind == "decision.event" and speakers:
         values = _when_and_where(world, target.subject)
         if values is None:
             return None
-        utterance = say(dice, chat.EVENT_TRAP, dice.pick(speakers), e=target.subject, d=values[0], s=values[1])
+        utterance = say(dice, world.book.event_trap, dice.pick(speakers), e=target.subject, d=values[0], s=values[1])
         return utterance, Trap(target.kind, target.subject, GROUP, values)
     if target.kind == "decision.dish" and speakers:
-        value = world.fresh("dish", lexicon.VALUES["dish"])
+        value = world.fresh("dish", world.book.values["dish"])
         if value is None:
             return None
-        return say(dice, chat.DISH_TRAP, dice.pick(speakers), e=target.subject, v=value), Trap(
+        return say(dice, world.book.dish_trap, dice.pick(speakers), e=target.subject, v=value), Trap(
             target.kind, target.subject, GROUP, (value,)
         )
     if family == "norm" and speakers:
-        occasion = world.fresh("occasion", lexicon.OCCASIONS)
+        occasion = world.fresh("occasion", world.book.occasions)
         if occasion is None:
             return None
-        return say(dice, chat.NORM_TRAP, dice.pick(speakers), r=target.subject, w=occasion), Trap(
+        return say(dice, world.book.norm_trap, dice.pick(speakers), r=target.subject, w=occasion), Trap(
             "norm", target.subject, GROUP, (occasion,)
         )
     if family == "relation" and len(speakers) > 1:
-        relation = world.fresh("relation", tuple(lexicon.RELATIONS))
+        relation = world.fresh("relation", tuple(world.book.relations))
         if relation is None:
             return None
         speaker = target.source if target.source in speakers else dice.pick(speakers)
         other = next((m for m in target.members if m != speaker and m in speakers), None)
         if other is None:
             return None
-        phrase = lexicon.RELATIONS[relation]
-        return say(dice, chat.RELATION_TRAP, speaker, b=other, v=phrase), Trap("relation", target.subject, GROUP, (phrase,))
+        phrase = world.book.relations[relation]
+        return say(dice, world.book.relation_trap, speaker, b=other, v=phrase), Trap("relation", target.subject, GROUP, (phrase,))
     return None

@@ -1,5 +1,5 @@
 """The committed files of the corpus: written by `build`, compared byte for byte by `verify`, read by
-`train_networks`, `heldout_networks` and `teacher`.
+`train_networks`, `heldout_networks`, `unseen_networks` and `teacher`.
 
 Networks are in the native format, trajectories in the published `speakermem-v4-trajectories/1` form, and `manifest.json`
 holds the SHA-256 of each. The SFT set is too large to commit: the manifest has its seeds, its size and the SHA-256 of its bytes.
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from memory_env.corpus.conversations import Conversation, from_recipe, generate_sft
-from memory_env.corpus.sets import HELDOUT, TRAIN, Recipe
+from memory_env.corpus.sets import HELDOUT, TRAIN, UNSEEN, Recipe
 from memory_env.datafile import DataError
 
 DATA = Path(__file__).parent / "data"
-SETS: dict[str, tuple[Recipe, ...]] = {"train": TRAIN, "heldout": HELDOUT}
+SETS: dict[str, tuple[Recipe, ...]] = {"train": TRAIN, "heldout": HELDOUT, "unseen": UNSEEN}
 SFT_COUNTS = (3_000, 2_000, 3_000)  # conversations of curriculum levels 0, 1, 2
 Progress = Callable[[str], None]
 

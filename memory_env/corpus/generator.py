@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memory_env.corpus.dice import Dice
+from memory_env.corpus.home import HOME
+from memory_env.corpus.phrasebook import Phrasebook
 from memory_env.corpus.plan import Plan
 from memory_env.corpus.planner import make_plan
 from memory_env.corpus.questions import Asked, ask_about, choose
@@ -19,8 +21,8 @@ DEFAULT_QUESTIONS = 10
 ATTEMPTS = 400
 
 
-def generate(seed: int, shape: Shape, network_id: str | None = None) -> tuple[Network, Plan]:
-    """The conversation of this seed and shape, and the plan that says what a perfect Writer records.
+def generate(seed: int, shape: Shape, network_id: str | None = None, book: Phrasebook = HOME) -> tuple[Network, Plan]:
+    """The conversation of this seed, shape and language, and the plan that says what a perfect Writer records.
 
     Same arguments, same bytes, on every machine. Where the shape fixes the number of questions, sub-seeds are tried in order
     until a conversation carries as many; ValueError if none of 400 does.
@@ -28,7 +30,7 @@ def generate(seed: int, shape: Shape, network_id: str | None = None) -> tuple[Ne
     name = network_id or f"{shape.name}_{seed:08d}"
     for attempt in range(ATTEMPTS):
         sub_seed = seed * 1_000 + attempt
-        plan = make_plan(sub_seed, shape, name)
+        plan = make_plan(sub_seed, shape, name, book)
         dice = Dice(sub_seed + (1 << 60))
         candidates = ask_about(plan, dice)
         wanted = shape.questions or min(DEFAULT_QUESTIONS, len(candidates))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memory_env.corpus.phrasebook import Phrasebook
 from memory_env.records import GROUP
 
 
@@ -85,6 +86,7 @@ class Plan:
     """The whole conversation as it was planned; the reference memory follows from it by replay."""
 
     network_id: str
+    book: Phrasebook
     members: tuple[str, ...]
     facts: tuple[Fact, ...]
     positions: tuple[Position, ...]

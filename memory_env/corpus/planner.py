@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from memory_env.corpus import lexicon
 from memory_env.corpus.dice import Dice
 from memory_env.corpus.drafts import CHANGEABLE, FAMILIES, Draft, World, change, chatter, joined, left, new_fact, open_rules, trap
+from memory_env.corpus.phrasebook import Phrasebook
 from memory_env.corpus.plan import Event, Plan, Position, Trap, Utterance
 from memory_env.corpus.shapes import Shape
 
@@ -12,23 +12,24 @@ MAX_CHANGES = 3
 EXCEPTION_RATE = 0.2  # of the new facts once there is a norm without one
 
 
-def make_plan(seed: int, shape: Shape, network_id: str) -> Plan:
-    """The conversation of this seed and shape: same arguments, same plan, on every machine."""
-    return _Timeline(seed, shape).plan(network_id)
+def make_plan(seed: int, shape: Shape, network_id: str, book: Phrasebook) -> Plan:
+    """The conversation of this seed, shape and language: same arguments, same plan, on every machine."""
+    return _Timeline(seed, shape, book).plan(network_id)
 
 
 class _Timeline:
-    def __init__(self, seed: int, shape: Shape) -> None:
+    def __init__(self, seed: int, shape: Shape, book: Phrasebook) -> None:
         self.dice, self.shape = Dice(seed), shape
         dice = self.dice
-        members = tuple(dice.sample(lexicon.NAMES, dice.between(*shape.members)))
+        members = tuple(dice.sample(book.names, dice.between(*shape.members)))
         self.segments = dice.between(*shape.segments)
         many = self.segments > 4
         self.world = World(
             dice,
+            book,
             members,
-            tuple(dice.sample(lexicon.TOPICS, 3 if many else 2)),
-            tuple(dice.sample(lexicon.EVENTS, 3 if many else 2)),
+            tuple(dice.sample(book.topics, 3 if many else 2)),
+            tuple(dice.sample(book.events, 3 if many else 2)),
         )
         self.quiet = members[0] if len(members) > 3 else None
         self.late = members[1] if len(members) > 2 and dice.chance(shape.late_rate) else None
@@ -42,7 +43,7 @@ class _Timeline:
 
     def plan(self, network_id: str) -> Plan:
         positions = tuple(self._position(t) for t in range(self.segments))
-        return Plan(network_id, self.world.members, tuple(self.world.facts), positions, tuple(self.traps))
+        return Plan(network_id, self.world.book, self.world.members, tuple(self.world.facts), positions, tuple(self.traps))
 
     def _present(self, t: int) -> list[str]:
         return [

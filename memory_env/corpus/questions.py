@@ -104,7 +104,7 @@ def _value(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
     wrong = tuple((fact.owner, text) for text in tempting)
     category = "Q9" if departed else "Q1"
     difficulty = "hard" if departed else "medium" if tempting else "easy"
-    choices = _near(lexicon.VALUES[fact.subject], value, tempting, dice)
+    choices = _near(world.plan.book.values[fact.subject], value, tempting, dice)
     return [Asked(category, difficulty, question, f"{fact.content}.", ((fact.owner, value),), wrong, (index,), choices)]
 
 
@@ -143,13 +143,13 @@ def _decision(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]
         both = ((GROUP, day), (GROUP, spot))
         out.append(Asked("Q2", "medium", dice.pick(ask.EVENT).format(**slots), f"{fact.content}.", both, wrong, (index,)))
         if dice.chance(0.5):
-            question, value, values = dice.pick(ask.EVENT_DAY), day, lexicon.DAYS
+            question, value, values = dice.pick(ask.EVENT_DAY), day, world.plan.book.days
         else:
-            question, value, values = dice.pick(ask.EVENT_SPOT), spot, lexicon.SPOTS
+            question, value, values = dice.pick(ask.EVENT_SPOT), spot, world.plan.book.spots
         near = _near(values, value, [t for t in tempting if t in values], dice)
         out.append(Asked("Q2", "easy", question.format(**slots), f"{fact.content}.", ((GROUP, value),), wrong, (index,), near))
     else:
-        near = _near(lexicon.VALUES["dish"], fact.values[0], tempting, dice)
+        near = _near(world.plan.book.values["dish"], fact.values[0], tempting, dice)
         question = dice.pick(ask.DISH).format(**slots)
         out.append(Asked("Q2", "easy", question, f"{fact.content}.", ((GROUP, fact.values[0]),), wrong, (index,), near))
     if not world.outdated(index):
@@ -162,7 +162,7 @@ def _relation(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]
     phrase = fact.values[0]
     tempting = world.trapped("relation", GROUP)
     wrong = tuple((GROUP, text) for text in tempting)
-    phrases = tuple(lexicon.RELATIONS.values())
+    phrases = tuple(world.plan.book.relations.values())
     question = dice.pick(ask.RELATION).format(a=a, b=b)
     first = Asked(
         "Q7", "medium", question, f"{fact.content}.", ((GROUP, phrase),), wrong, (index,), _near(phrases, phrase, tempting, dice)
@@ -176,7 +176,7 @@ def _norm(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
     rule, occasion = fact.values
     wrong = tuple((GROUP, text) for text in world.trapped("norm", GROUP))
     which = Asked("Q6", "easy", dice.pick(ask.NORM_AT).format(w=occasion), f"{fact.content}.", ((GROUP, rule),), (), (index,))
-    near = _near(lexicon.OCCASIONS, occasion, world.trapped("norm", GROUP), dice)
+    near = _near(world.plan.book.occasions, occasion, world.trapped("norm", GROUP), dice)
     when = Asked(
         "Q6", "medium", dice.pick(ask.NORM_WHEN).format(r=rule), f"{fact.content}.", ((GROUP, occasion),), wrong, (index,), near
     )

@@ -1,26 +1,33 @@
-"""The named sets of the corpus: which seeds and shapes make training, held-out, validation and SFT networks.
+"""The named sets of the corpus: which seeds, shapes and languages make training, held-out, unseen, validation and SFT networks.
 
 The seed ranges do not meet, and so no conversation is in two sets. The frozen seeds were chosen so that every kind of fact and of
-question occurs in both sets; no Writer was consulted.
+question occurs in every set; no Writer was consulted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memory_env.corpus.home import HOME
+from memory_env.corpus.phrasebook import Phrasebook
 from memory_env.corpus.shapes import LEVELS, Shape, noop, real, update_heavy
+from memory_env.corpus.unseen import UNSEEN as UNSEEN_BOOK
 
 VALIDATION_SEEDS = (3_000_000, 4_000_000)  # first, end
+VALIDATION_NETWORKS = 12
+PRACTICE_NETWORKS, PRACTICE_FIRST = 225, 1_000
+"""Sizes of corpus:validation and corpus:practice, and the latter's first number in the validation range, far from the former."""
 SFT_SEEDS = ((10_000_000, 20_000_000), (20_000_000, 30_000_000), (30_000_000, 40_000_000))  # by curriculum level
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One frozen network: its name, seed and shape."""
+    """One network: its name, seed, shape and language."""
 
     name: str
     seed: int
     shape: Shape
+    book: Phrasebook = HOME
 
 
 def _train() -> tuple[Recipe, ...]:
@@ -34,15 +41,18 @@ def _train() -> tuple[Recipe, ...]:
     return tuple(recipes)
 
 
-def _heldout() -> tuple[Recipe, ...]:
+def _tested(name: str, first_seed: int, book: Phrasebook) -> tuple[Recipe, ...]:
+    """Ten networks to test on: as many questions each as the published held-out networks have."""
     sizes = ((48, 8), (40, 7), (30, 6), (28, 6), (28, 6), (28, 6), (27, 6), (27, 6), (25, 5), (24, 5))
     return tuple(
-        Recipe(f"heldout_{i + 1:02d}", 2_170 + i, real(t, n, late=i % 2 == 0, leave=i % 3 != 2)) for i, (n, t) in enumerate(sizes)
+        Recipe(f"{name}_{i + 1:02d}", first_seed + i, real(t, n, late=i % 2 == 0, leave=i % 3 != 2), book)
+        for i, (n, t) in enumerate(sizes)
     )
 
 
 TRAIN: tuple[Recipe, ...] = _train()
-HELDOUT: tuple[Recipe, ...] = _heldout()
+HELDOUT: tuple[Recipe, ...] = _tested("heldout", 2_170, HOME)
+UNSEEN: tuple[Recipe, ...] = _tested("unseen", 2_640, UNSEEN_BOOK)
 
 
 def sft_shape(level: int) -> Shape:

@@ -1,4 +1,4 @@
-"""Every word that can occur in the corpus, so that a tokenizer can be built to hold each as one token."""
+"""The words of the corpus: all of them, and those that are no name and no value."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import string
 from collections.abc import Iterable
 
 from memory_env.corpus import lexicon, wording_ask, wording_chat, wording_group, wording_person
+from memory_env.corpus.home import HOME
+from memory_env.corpus.phrasebook import texts
+from memory_env.corpus.wide import WIDE
 
 WORD = re.compile(r"[A-Za-z]+|[^\sA-Za-z]")
 _TABLES = (wording_person, wording_group, wording_chat)
@@ -46,6 +49,35 @@ def vocabulary(questions: bool = False) -> tuple[str, ...]:
     found.update(_terms(_strings([tuple(lexicon.RELATIONS.values()), lexicon.RULES, lexicon.OCCASIONS])))
     found.update(word.capitalize() for rule in lexicon.RULES for word in words_of(rule)[:1])
     return tuple(sorted(found))
+
+
+def function_words() -> tuple[str, ...]:
+    """The words of messages and records that training shows, apart from names and values (those of `corpus:unseen` are left out).
+
+    A tokenizer holds each as one token and spells the rest.
+    """
+    contents = [
+        text
+        for module in (wording_person, wording_group)
+        for name, value in vars(module).items()
+        if "CONTENT" in name
+        for text in texts(value)
+    ]
+    found = set(_terms([drop_choices(text) for text in (*HOME.wordings(), *WIDE.wordings())], slots=True))
+    found.update(_terms(contents, slots=True))
+    heads = {rule.split()[0] for rule in (*HOME.rules, *WIDE.rules)}
+    found.update(lexicon.STANCES, heads, map(str.capitalize, heads))
+    found.update(occasion.split()[0] for occasion in (*HOME.occasions, *WIDE.occasions))
+    return tuple(sorted(found))
+
+
+def drop_choices(wording: str) -> str:
+    """The wording with all of its choices side by side.
+
+    >>> drop_choices("I [eat|like] {v}")
+    'I  eat like  {v}'
+    """
+    return re.sub(r"[\[\]|]", " ", wording)
 
 
 def _strings(value: object) -> Iterable[str]:

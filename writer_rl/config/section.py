@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, get_args
 from urllib.parse import urlsplit
@@ -19,8 +20,9 @@ ROOT = _ABOVE if (_ABOVE / "pyproject.toml").is_file() else Path.cwd()
 DEFAULT_PROMPT = PROMPTS / "writer.jinja"
 """The prompt file of a Writer that names none."""
 
-CORPUS_NAMES = ("corpus:train", "corpus:heldout", "corpus:validation", "corpus:practice")
-"""Data sources that name the embedded corpus instead of a path."""
+CORPUS_NAMES = ("corpus:train", "corpus:heldout", "corpus:unseen", "corpus:validation", "corpus:practice")
+"""Data sources that name the embedded corpus instead of a path; corpus:practice-45 is the first 45 of corpus:practice."""
+PRACTICE = re.compile(r"corpus:practice-([1-9]\d{0,2})")
 
 
 class Section(BaseModel):
@@ -75,8 +77,8 @@ Address = Annotated[str, AfterValidator(_without_secret)]
 
 
 def _check_corpus_name(source: str) -> str:
-    if source.startswith("corpus:") and source not in CORPUS_NAMES:
-        raise ValueError(f"unknown corpus {source!r}; there are {', '.join(CORPUS_NAMES)}")
+    if source.startswith("corpus:") and source not in CORPUS_NAMES and not PRACTICE.fullmatch(source):
+        raise ValueError(f"unknown corpus {source!r}; there are {', '.join(CORPUS_NAMES)} and corpus:practice-<number>")
     return source
 
 

@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memory_env import Network, TeacherTrajectory, check_disjoint, corpus, load_networks, load_trajectory
+from memory_env.corpus.sets import PRACTICE_FIRST, PRACTICE_NETWORKS, VALIDATION_NETWORKS
 from memory_env.datafile import DataError, read_json
 from rewards import unseen_text_share
 from writer_rl.config import DataSection, resolve
-
-VALIDATION_NETWORKS = 12
-"""Size of `corpus:validation`."""
-PRACTICE_NETWORKS = 225
-PRACTICE_FIRST = 1000
-"""Size of `corpus:practice`, and its first number in the validation range, far from `corpus:validation`."""
+from writer_rl.config.section import PRACTICE
 
 
 @dataclass(frozen=True)
@@ -95,10 +91,16 @@ def _load(source: str) -> Sequence[Network]:
         return corpus.train_networks()
     if source == "corpus:heldout":
         return corpus.heldout_networks()
+    if source == "corpus:unseen":
+        return corpus.unseen_networks()
     if source == "corpus:validation":
         return corpus.validation_networks(VALIDATION_NETWORKS)
     if source == "corpus:practice":
         return corpus.validation_networks(PRACTICE_NETWORKS, PRACTICE_FIRST)
+    if some := PRACTICE.fullmatch(source):
+        if int(some[1]) > PRACTICE_NETWORKS:
+            raise DataError(f"{source}: corpus:practice has {PRACTICE_NETWORKS} networks")
+        return corpus.validation_networks(int(some[1]), PRACTICE_FIRST)
     return load_networks(resolve(source))
 
 

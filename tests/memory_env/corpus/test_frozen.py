@@ -18,13 +18,14 @@ from memory_env.corpus import (
     heldout_networks,
     teacher,
     train_networks,
+    unseen_networks,
     validation_networks,
     vocabulary,
     wording_ask,
 )
 from memory_env.corpus import frozen as frozen_module
 from memory_env.corpus.conversations import from_recipe
-from memory_env.corpus.sets import HELDOUT, SFT_SEEDS, TRAIN, VALIDATION_SEEDS
+from memory_env.corpus.sets import HELDOUT, SFT_SEEDS, TRAIN, UNSEEN, VALIDATION_SEEDS
 from memory_env.corpus.vocabulary import templates
 from memory_env.datafile import DataError
 
@@ -39,8 +40,8 @@ def test_the_training_set_has_the_shape_of_table_13():
     assert sum(len(n.segments()) for n in networks) == 73 and sum(len(n.questions) for n in networks) == 89
 
 
-def test_the_heldout_set_has_305_questions():
-    networks = heldout_networks()
+@pytest.mark.parametrize("networks", [heldout_networks(), unseen_networks()], ids=["heldout", "unseen"])
+def test_the_sets_to_test_on_have_305_questions(networks):
     assert [len(n.questions) for n in networks] == [48, 40, 30, 28, 28, 28, 27, 27, 25, 24]
     assert all(len(n.segments()) >= 5 for n in networks)
 
@@ -51,7 +52,7 @@ def test_the_kinds_of_conversation_are_there():
     assert changing.count("UPDATE") > changing.count("ADD") and "NOOP" not in changing
     assert min(actions.count("UPDATE") for name, actions in train.items() if name.startswith("train_update")) >= 4
     assert train["train_noop_a"] == train["train_noop_b"] == ["NOOP"]
-    for recipes in (TRAIN, HELDOUT):
+    for recipes in (TRAIN, HELDOUT, UNSEEN):
         plans = [from_recipe(recipe).plan for recipe in recipes]
         families = Counter(fact.family for plan in plans for fact in plan.facts)
         assert set(families) == {
@@ -72,11 +73,11 @@ def test_the_kinds_of_conversation_are_there():
 
 
 def test_the_sets_never_meet():
-    train, heldout = train_networks(), heldout_networks()
-    check_disjoint(train, heldout)
+    train, tested = train_networks(), [*heldout_networks(), *unseen_networks()]
+    check_disjoint(train, tested)
     chats = [
         *train,
-        *heldout,
+        *tested,
         *validation_networks(30),
         *(generate_sft(s, level).network for level in (0, 1, 2) for s in range(60)),
     ]
@@ -91,7 +92,7 @@ def test_the_sets_never_meet():
 
 
 def test_the_frozen_trajectories_replay_to_their_states():
-    for network in (*train_networks(), *heldout_networks()):
+    for network in (*train_networks(), *heldout_networks(), *unseen_networks()):
         read = load_trajectory(DATA / "trajectories" / f"{network.network_id}.json", network)
         replayed = replay_teacher(network, read.actions)
         for kept, state in zip(read.states, replayed, strict=True):
@@ -113,14 +114,16 @@ def test_a_network_of_another_corpus_has_no_teacher_here():
 
 
 @pytest.mark.parametrize(
-    "path", sorted((DATA / "train").glob("*.json")) + sorted((DATA / "heldout").glob("*.json")), ids=lambda p: p.stem
+    "path",
+    [path for name in ("train", "heldout", "unseen") for path in sorted((DATA / name).glob("*.json"))],
+    ids=lambda p: p.stem,
 )
 def test_the_files_survive_a_round_trip(path):
     assert load_network(path).to_dict() == json.loads(path.read_text(encoding="utf-8"))
 
 
 def test_the_files_are_small():
-    assert sum(path.stat().st_size for path in DATA.rglob("*.json")) < 1_500_000
+    assert sum(path.stat().st_size for path in DATA.rglob("*.json")) < 2_500_000
 
 
 def test_every_wording_is_used():
@@ -153,12 +156,12 @@ def test_the_vocabulary_is_closed_and_small():
 
 
 def test_verify_accepts_the_committed_files():
-    assert frozen_module.verify(sft=False) == 51
+    assert frozen_module.verify(sft=False) == 71
 
 
 def test_the_sft_manifest_is_checked_too(tmp_path, monkeypatch):
     monkeypatch.setattr(frozen_module, "SFT_COUNTS", (5, 4, 3))
-    assert frozen_module.build(tmp_path) == frozen_module.verify(tmp_path) == 51
+    assert frozen_module.build(tmp_path) == frozen_module.verify(tmp_path) == 71
     manifest = tmp_path / "manifest.json"
     fields = json.loads(manifest.read_text())
     fields["sft"][1]["sha256"] = "0" * 64
