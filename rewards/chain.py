@@ -31,7 +31,8 @@ def _changes(state: Any, scorer: Scorer) -> tuple[Change, ...]:
     edges = update_edges(state)
     if not edges:
         return ()
-    entries = {field(entry, "entry_id"): entry for entry in derived_entries(state)}
+    cited = {entry_id for edge in edges for entry_id in edge}
+    entries = {identity: entry for entry in derived_entries(state) if (identity := field(entry, "entry_id")) in cited}
     text = scorer.similarity.text
     changes = []
     for old_id, new_id in edges:

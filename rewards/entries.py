@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from memory_env.records import VERBATIM_LAYER
@@ -19,15 +20,19 @@ def field(item: Any, name: str) -> str:
     return found if isinstance(found, str) else _as_text(found)
 
 
-def coordinates(item: Any) -> tuple[str, str, str]:
-    """(owner, source, layer) of an entry or an action."""
-    if isinstance(item, dict):
-        found = item.get("owner"), item.get("source"), item.get("layer")
-    else:
-        found = getattr(item, "owner", None), getattr(item, "source", None), getattr(item, "layer", None)
-    if type(found[0]) is type(found[1]) is type(found[2]) is str:
-        return found
-    return tuple(each if isinstance(each, str) else _as_text(each) for each in found)
+_ITEMS = itemgetter("owner", "source", "layer", "content")
+_ATTRIBUTES = attrgetter("owner", "source", "layer", "content")
+
+
+def placed_content(item: Any) -> tuple[str, str, str, str]:
+    """(owner, source, layer, content) of an entry or an action, each as `field` gives it."""
+    try:
+        found = _ITEMS(item) if type(item) is dict else _ATTRIBUTES(item)
+        if type(found[0]) is type(found[1]) is type(found[2]) is type(found[3]) is str:
+            return found
+    except (KeyError, AttributeError):
+        pass
+    return field(item, "owner"), field(item, "source"), field(item, "layer"), field(item, "content")
 
 
 def _as_text(found: Any) -> str:
@@ -44,15 +49,24 @@ def derived_entries(state: Any) -> list[Any]:
 
     A state is {"entries": [...]}, an object with `derived()` (memory_env.MemoryState), or one with `entries`.
     """
+    return [
+        entry
+        for entry in _entries(state)
+        if (entry.get("layer") if type(entry) is dict else getattr(entry, "layer", None)) != VERBATIM_LAYER
+    ]
+
+
+def placed_contents(state: Any) -> list[tuple[str, str, str, str]]:
+    """`placed_content` of each of `derived_entries(state)`."""
+    return [placed for placed in map(placed_content, _entries(state)) if placed[2] != VERBATIM_LAYER]
+
+
+def _entries(state: Any) -> Iterable[Any]:
     if state is None:
-        return []
+        return ()
     if isinstance(state, dict):
-        entries: Iterable[Any] = state.get("entries") or ()
-    elif hasattr(state, "derived"):
-        entries = state.derived()
-    else:
-        entries = getattr(state, "entries", state)
-    return [entry for entry in entries if field(entry, "layer") != VERBATIM_LAYER]
+        return state.get("entries") or ()
+    return state.derived() if hasattr(state, "derived") else getattr(state, "entries", state)
 
 
 def update_edges(state: Any) -> list[tuple[str, str]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from rewards.tokens import tokenizer as tokenizer_named
 from rewards.weights import PAPER, RewardWeights
 
@@ -14,20 +12,23 @@ except ImportError:
 
 
 class Text:
-    """A content in normal form: its tokens joined by spaces, their set, and how often each character occurs."""
+    """A content in normal form: its tokens joined by spaces, and their set."""
 
-    __slots__ = ("joined", "tokens", "_characters")
+    __slots__ = ("joined", "tokens", "_matcher")
 
     def __init__(self, tokens: list[str]):
         self.joined = " ".join(tokens)
         self.tokens = frozenset(tokens)
-        self._characters: Counter[str] | None = None
+        self._matcher: SequenceMatcher | None = None
 
-    @property
-    def characters(self) -> Counter[str]:
-        if self._characters is None:
-            self._characters = Counter(self.joined)
-        return self._characters
+    def ratio_of(self, prediction: Text) -> float:
+        """Eq. 15 of a prediction against this reference, whose side of the matcher is prepared once."""
+        if prediction is self:
+            return 1.0  # as difflib, autojunk or not: of equal strings the first longest match lies on the diagonal
+        if self._matcher is None:
+            self._matcher = SequenceMatcher(None, "", self.joined)
+        self._matcher.set_seq1(prediction.joined)
+        return self._matcher.ratio()
 
 
 class SimilarityCache:
@@ -43,6 +44,8 @@ class SimilarityCache:
         self._by_joined: dict[str, Text] = {}
         self._scores: dict[tuple[Text, Text], float] = {}
         self._bounds: dict[tuple[Text, Text], float] = {}
+        self._kappas: dict[tuple[Text, Text], float] = {}
+        self._threshold = weights.threshold
 
     def text(self, content: str) -> Text:
         found = self._by_content.get(content)
@@ -56,11 +59,11 @@ class SimilarityCache:
         pair = (prediction, reference)
         known = self._scores.get(pair)
         if known is None:
-            known = self._scores[pair] = self._combine(prediction, reference, _ratio(prediction, reference))
+            known = self._scores[pair] = self._combine(prediction, reference, reference.ratio_of(prediction))
         return known
 
     def bound(self, prediction: Text, reference: Text) -> float:
-        """At least `score`, without a sequence match: Eq. 15 with the most characters that could match.
+        """At least `score`, without a sequence match: Eq. 15 with as many characters as could match.
 
         Rounding keeps order (x <= y implies fl(x) <= fl(y) in every operation), so the bound holds to the last bit.
         """
@@ -72,14 +75,21 @@ class SimilarityCache:
             known = self._bounds[pair] = self._combine(prediction, reference, _ratio_bound(prediction, reference))
         return known
 
-    def score_from(self, prediction: Text, reference: Text, threshold: float) -> float:
-        """kappa of Eq. 14 for equal coordinates: `score` where it reaches `threshold`, else 0."""
-        if prediction.tokens.isdisjoint(reference.tokens) and self._sequence_weight < threshold:
+    def kappa(self, prediction: Text, reference: Text) -> float:
+        """kappa of Eq. 14 for equal coordinates: `score` where it reaches the threshold, else 0."""
+        pair = (prediction, reference)
+        known = self._kappas.get(pair)
+        if known is None:
+            known = self._kappas[pair] = self._score_from_threshold(prediction, reference)
+        return known
+
+    def _score_from_threshold(self, prediction: Text, reference: Text) -> float:
+        if prediction.tokens.isdisjoint(reference.tokens) and self._sequence_weight < self._threshold:
             return 0.0
-        if self.bound(prediction, reference) < threshold:
+        if self.bound(prediction, reference) < self._threshold:
             return 0.0
         score = self.score(prediction, reference)
-        return score if score >= threshold else 0.0
+        return score if score >= self._threshold else 0.0
 
     def _combine(self, prediction: Text, reference: Text, sequence: float) -> float:
         if not prediction.tokens or not reference.tokens:
@@ -105,15 +115,7 @@ def _token_f1(prediction: Text, reference: Text) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def _ratio(prediction: Text, reference: Text) -> float:
-    if prediction is reference:
-        return 1.0  # as difflib, autojunk or not: of equal strings the first longest match lies on the diagonal
-    return SequenceMatcher(None, prediction.joined, reference.joined).ratio()
-
-
 def _ratio_bound(prediction: Text, reference: Text) -> float:
-    if prediction is reference:
-        return 1.0
-    there = reference.characters
-    matches = sum(min(count, there.get(character, 0)) for character, count in prediction.characters.items())
-    return 2.0 * matches / (len(prediction.joined) + len(reference.joined) or 1)
+    """Eq. 15 if the shorter of two strings were all in matching blocks."""
+    a, b = len(prediction.joined), len(reference.joined)
+    return 2.0 * min(a, b) / (a + b or 1)

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewards.entries import coordinates, derived_entries, field
+from rewards.entries import placed_contents
 from rewards.matching import Row, soft_f1
 from rewards.scorer import Scorer
 from rewards.similarity import Text
 
-Member = tuple[str, str, Text]  # source, layer, content of a record in its owner's bucket
+Member = tuple[str, str, str, Text]  # source, layer, normal form of the content and its Text, in the owner's bucket
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ def speaker_levenshtein(pred_entries: Any, ref_entries: Any, scorer: Scorer | No
     before it is matched, and sums are correctly rounded (`math.fsum`).
     """
     scorer = scorer or Scorer()
-    predicted = _buckets(derived_entries(pred_entries), scorer)
-    reference = _buckets(derived_entries(ref_entries), scorer)
+    predicted = _buckets(placed_contents(pred_entries), scorer)
+    reference = _buckets(placed_contents(ref_entries), scorer)
     owners = {
         owner: _bucket_f1(predicted.get(owner, ()), reference.get(owner, ()), scorer)
         for owner in sorted(predicted.keys() | reference.keys())
@@ -52,17 +52,14 @@ def speaker_levenshtein(pred_entries: Any, ref_entries: Any, scorer: Scorer | No
     return SpeakerMatch(scorer.weights.macro * macro + scorer.weights.worst * worst, macro, worst, owners)
 
 
-def _buckets(entries: Iterable[Any], scorer: Scorer) -> dict[str, tuple[Member, ...]]:
+def _buckets(entries: Iterable[tuple[str, str, str, str]], scorer: Scorer) -> dict[str, tuple[Member, ...]]:
     buckets: dict[str, list[Member]] = {}
     text = scorer.similarity.text
-    for entry in entries:
-        owner, source, layer = coordinates(entry)
-        buckets.setdefault(owner, []).append((source, layer, text(field(entry, "content"))))
-    return {owner: tuple(sorted(members, key=_order)) for owner, members in buckets.items()}
-
-
-def _order(member: Member) -> tuple[str, str, str]:
-    return member[0], member[1], member[2].joined
+    for owner, source, layer, content in entries:
+        known = text(content)
+        buckets.setdefault(owner, []).append((source, layer, known.joined, known))
+    # Members of one normal form are of one Text, so that the order never compares two of those.
+    return {owner: tuple(sorted(members)) for owner, members in buckets.items()}
 
 
 def _bucket_f1(predicted: Sequence[Member], reference: Sequence[Member], scorer: Scorer) -> float:
@@ -73,15 +70,11 @@ def _bucket_f1(predicted: Sequence[Member], reference: Sequence[Member], scorer:
 
 def _kappa(predicted: Sequence[Member], reference: Sequence[Member], scorer: Scorer) -> list[Row]:
     """kappa of Eq. 14 between the records of one owner, zeros left out; only equal coordinates are compared."""
-    places: dict[tuple[str, str], list[int]] = {}
-    for place, (source, layer, _) in enumerate(reference):
-        places.setdefault((source, layer), []).append(place)
-    rows: list[Row] = []
-    for source, layer, text in predicted:
-        row: Row = {}
-        for place in places.get((source, layer), ()):
-            weight = scorer.similarity.score_from(text, reference[place][2], scorer.weights.threshold)
-            if weight > 0.0:
-                row[place] = weight
-        rows.append(row)
-    return rows
+    places: dict[tuple[str, str], list[tuple[int, Text]]] = {}
+    for place, (source, layer, _, text) in enumerate(reference):
+        places.setdefault((source, layer), []).append((place, text))
+    kappa = scorer.similarity.kappa
+    return [
+        {place: weight for place, other in places.get((source, layer), ()) if (weight := kappa(text, other)) > 0.0}
+        for source, layer, _, text in predicted
+    ]

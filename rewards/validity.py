@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_env.text import normalised_content
-from rewards.entries import coordinates, derived_entries, field, value
+from rewards.entries import derived_entries, field, placed_content, placed_contents, value
 from rewards.weights import PAPER, RewardWeights
 
 
@@ -50,7 +50,7 @@ def validity(actions: Any, report: Any, pre_state: Any, weights: RewardWeights =
     if schema_valid is None:
         schema_valid = attempted - error_count(report) if json_part else 0
     schema = _clip(schema_valid / attempted)
-    dup = _clip(len({action_key(action) for action in actions}) / attempted)
+    dup = _clip(len(set(map(action_key, actions))) / attempted)
     stop = float(stops_after_novel(actions, pre_state))
     valid = weights.json * json_part + weights.schema * schema + weights.dup * dup + weights.stop * stop
     return Validity(json_part, schema, dup, stop, valid)
@@ -75,7 +75,8 @@ def action_key(action: Any) -> Hashable:
     """
     kind = field(action, "action") if isinstance(action, dict) else ""
     if kind == "ADD":
-        return kind, *coordinates(action), normalised_content(field(action, "content"))
+        owner, source, layer, content = placed_content(action)
+        return kind, owner, source, layer, normalised_content(content)
     if kind == "UPDATE":
         return kind, field(action, "entry_id"), normalised_content(field(action, "content"))
     if kind == "NOOP":
@@ -111,9 +112,12 @@ def stops_after_novel(actions: Sequence[Any], pre_state: Any) -> bool:
 
 
 def _recorded(action: dict, pre_state: Any) -> bool:
-    place, content = coordinates(action), normalised_content(field(action, "content"))
-    entries = (entry for entry in derived_entries(pre_state) if coordinates(entry) == place)
-    return any(normalised_content(field(entry, "content")) == content for entry in entries)
+    owner, source, layer, content = placed_content(action)
+    wanted = normalised_content(content)
+    return any(
+        entry[0] == owner and entry[1] == source and entry[2] == layer and normalised_content(entry[3]) == wanted
+        for entry in placed_contents(pre_state)
+    )
 
 
 def _count(number: Any) -> float | None:

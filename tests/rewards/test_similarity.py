@@ -113,8 +113,8 @@ def words_near(alphabet):
 def test_pruning_never_drops_a_pair_that_reaches_the_threshold(a, b, threshold):
     value = plain.similarity(a, b)
     for limit in (threshold, value, 0.50):  # `value` itself: the pair ties the threshold
-        cache = SimilarityCache()
-        assert cache.score_from(cache.text(a), cache.text(b), limit) == (value if value >= limit else 0.0)
+        cache = SimilarityCache(weights=RewardWeights(threshold=limit))
+        assert cache.kappa(cache.text(a), cache.text(b)) == (value if value >= limit else 0.0)
 
 
 @given(words_near("abc"), words_near("abc"))
@@ -132,7 +132,7 @@ def test_a_pair_at_exactly_one_half_matches():
             if plain.similarity(a, b) == 0.50:
                 found += 1
                 cache = SimilarityCache()
-                assert cache.score_from(cache.text(a), cache.text(b), 0.50) == 0.50
+                assert cache.kappa(cache.text(a), cache.text(b)) == 0.50
     assert found >= 2
 
 
@@ -148,9 +148,9 @@ def test_each_ordered_pair_of_normal_forms_is_scored_once(monkeypatch):
     cache = SimilarityCache()
     for _ in range(3):
         for a, b in (("Bob likes tea", "Bob likes green tea"), ("bob LIKES tea.", "bob likes green, tea")):
-            cache.score_from(cache.text(a), cache.text(b), 0.50)
+            cache.kappa(cache.text(a), cache.text(b))
     assert calls == [("bob likes tea", "bob likes green tea")]
-    cache.score_from(cache.text("Bob likes tea"), cache.text("The review moved to Friday"), 0.50)
+    cache.kappa(cache.text("Bob likes tea"), cache.text("Bob is in the Berlin office until the end of the week"))
     assert len(calls) == 1  # its bound is under the threshold
 
 
