@@ -28,6 +28,7 @@ from memory_env.step import Report
 from memory_env.store.erase import is_due, rewrite
 from memory_env.store.keys import message_keys
 from memory_env.store.schema import open_layout
+from memory_env.store.timeline import in_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +256,8 @@ class MemoryStore:
     def state(self, as_of: float | None = None) -> MemoryState:
         """The memory, or the memory as it was at `as_of` (seconds since 1970).
 
-        As of a time: the messages sent until then, and what the Writer made of segments that had ended by then.
+        As of a time: the messages sent until then, and what the Writer made of segments that had ended by then. Chains are
+        in the order of time (memory_env.store.timeline).
         """
         everything = as_of is None
         until = float("inf") if everything else as_of
@@ -264,11 +266,7 @@ class MemoryStore:
             for position, session, ts, ends in self._rows("SELECT position, session, ts, ends FROM segments")
             if everything or (ends is not None and ends <= until)
         }
-        newer = {
-            old: new
-            for position, old, new in self._rows("SELECT position, old, new FROM edges ORDER BY place")
-            if position in segments
-        }
+        updates = list(self._rows("SELECT old, new FROM edges ORDER BY place"))
         messages = [
             Record(
                 row[1], row[5], row[4], row[4], VERBATIM_LAYER, VERBATIM_UTYPE, row[2], row[3], row[0], row[6],
@@ -284,7 +282,7 @@ class MemoryStore:
                 entry_id=row[1], content=row[6], owner=row[2], source=row[3], layer=row[4], utype=row[5],
                 session=segments[row[0]][0], turn=0, turn_created=row[0], ts=segments[row[0]][1],
                 from_ids=tuple(json.loads(row[8])), links=tuple(json.loads(row[9])),
-                superseded_by=newer.get(row[1], ""), confidence=row[7],
+                confidence=row[7],
             )
             for row in self._rows(
                 "SELECT position, entry_id, owner, source, layer, utype, content, confidence, from_ids, links"
@@ -292,7 +290,7 @@ class MemoryStore:
             )
             if row[0] in segments
         ]  # fmt: skip
-        return MemoryState.from_records([*messages, *derived], {record.source for record in messages})
+        return MemoryState.from_records([*messages, *in_time(derived, updates)], {record.source for record in messages})
 
     def segments(self) -> Iterator[dict[str, Any]]:
         """Every segment: position, session, ts, writer, completion, report."""

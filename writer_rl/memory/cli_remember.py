@@ -98,6 +98,8 @@ def report(source: str, result: Remembered) -> None:
         print(f"  {result.held_back} messages were forgotten (or are by members who were) and stay out")
     for note in result.notes:
         print(f"  note: {note}")
+    if result.put_back:
+        print(f"  {result.put_back} updates are older than what they update: kept as earlier versions, what is current stays")
     if result.invalid:
         print(f"  the Writer's output had errors in {result.invalid} segments; what was valid is kept")
     if result.verbatim_only:

@@ -33,6 +33,7 @@ from memory_env.store.exports import take_in
 from memory_env.store.forget import Forgotten, forget_chat, forget_member, forget_messages, forget_records
 from memory_env.store.intake import WINDOW, arrive
 from memory_env.store.store import Arrived, MemoryStore, Written
+from memory_env.store.timeline import settled
 from memory_env.store.tombstones import admitted
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Remembered:
     invalid: int = 0
     verbatim_only: int = 0
     held_back: int = 0
+    put_back: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -237,10 +239,12 @@ class Memory:
         after, report = step(state, part.segment, made.text, hit_length_limit=made.hit_length_limit, provenance=self._provenance)
         records, edges = after.derived(sizes[1]), after.edges(sizes[2])
         written = Written(part, name, made.text, report, after.verbatim(sizes[0]), records, edges)
+        after, put_back = settled(after, report.created_ids)
         sizes[:] = [sizes[0] + len(part.sources), sizes[1] + len(records), sizes[2] + len(edges)]
         result.segments += 1
         result.records += len(records)
         result.updates += len(edges)
+        result.put_back += put_back
         result.invalid += bool(report.errors)
         return written, after
 
