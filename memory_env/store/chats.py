@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from memory_env.ingest.chat import Chat, name_form
 from memory_env.ingest.text_stream import well_formed
-from memory_env.ingest.times import BY_NUMBERS, instant
+from memory_env.ingest.times import ASSUMED, BY_NUMBERS, instant
 from memory_env.store.dates import swap_held, swapped
 from memory_env.store.near import minute_of, words_key
 from memory_env.store.store import MemoryStore
@@ -63,6 +63,7 @@ def settle(store: MemoryStore, chat: Chat) -> Chat:
     turned = _turned(chat, known)
     found, reading = _known_as(store, chat, [chat, turned] if turned is not None else [chat], known)
     if found is None:
+        chat = _as_others(chat, turned, known)
         found = _new(chat, known)
         _note(store, found)
         return _under(chat, found)
@@ -80,6 +81,19 @@ def settle(store: MemoryStore, chat: Chat) -> Chat:
             found = replace(found, date_order=dates.order, certainty=max(dates.certainty, found.certainty))
     _note(store, replace(found, channel_id=found.channel_id or chat.channel_id))
     return _under(chat, replace(found, channel_id=found.channel_id or chat.channel_id))
+
+
+def _as_others(chat: Chat, turned: Chat | None, known: Sequence[KnownChat]) -> Chat:
+    """A new chat whose dates could be read in two ways, read like those of the other chats: they come from one phone."""
+    orders = {each.date_order for each in known if each.date_order in ("dmy", "mdy") and each.certainty > ASSUMED}
+    dates = chat.dates
+    if dates is None or turned is None or dates.certainty > ASSUMED or len(orders) != 1:
+        return chat
+    (order,) = orders
+    notes = [note for note in chat.notes if note != dates.note]
+    chat = chat if order == dates.order else turned
+    notes.append("the dates could be day/month or month/day: read like those of the chats that the memory holds")
+    return replace(chat, notes=notes, dates=replace(dates, order=order, note=""))
 
 
 def _turned(chat: Chat, known: Sequence[KnownChat]) -> Chat | None:

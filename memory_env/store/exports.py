@@ -64,11 +64,21 @@ def take_in(
         rename(store, messages, taken.changes)
         fresh += new
         taken.notes += [note for note in chat.notes if note not in taken.notes]
+    taken.notes += _late(store, fresh)
     taken.arrived = cut_segments(store, fresh, window, gap_hours, most)
     if taken.near:
         taken.notes.append(f"{taken.near} messages are known from an export that writes them differently: not taken twice")
     taken.notes += taken.changes.notes()
     return taken
+
+
+def _late(store: MemoryStore, fresh: Sequence[tuple[ChatMessage, bytes]]) -> list[str]:
+    """A word about new messages that are older than the last one the memory holds."""
+    ts, latest = store.connection.execute("SELECT ts, max(at) FROM messages").fetchone()
+    if latest is None:
+        return []
+    late = sum((at := instant(message.ts)) is not None and at < latest for message, _ in fresh)
+    return [f"{late} new messages are older than the last one known ({ts[:10]}): what is current stays"] if late else []
 
 
 def _new_of(store: MemoryStore, chat: Chat, messages: Sequence[ChatMessage], taken: Taken) -> list[tuple[ChatMessage, bytes]]:

@@ -230,6 +230,8 @@ class Memory:
         name = writer.identity
         try:
             made = writer.write(state, part.segment)
+            # An own Writer may give a plain pair.
+            made = Completion(*made) if isinstance(made, tuple) else made
         except PromptDoesNotFit:
             if len(part.sources) > 1:
                 todo += reversed(_halves(part))

@@ -133,6 +133,20 @@ def test_the_surer_reading_of_a_chats_dates_wins(store, kept, told, right):
     )
 
 
+def test_a_new_chat_whose_dates_are_open_is_read_like_the_others(store, tmp_path):
+    take(store, text(tmp_path / "one.txt", "3/14/24, 9:00 AM - Mia: a", "3/15/24, 9:00 AM - Mia: b"))
+    taken = take(store, text(tmp_path / "two.txt", "4/2/24, 9:00 AM - Lee: c"))
+    assert [record.ts[:10] for record in store.state().verbatim()] == ["2024-03-14", "2024-03-15", "2024-04-02"]
+    assert any("read like those of the chats" in note for note in taken.notes)
+    assert not any("assumed" in note for note in taken.notes)
+
+
+def test_older_messages_that_come_later_are_told(store, tmp_path):
+    take(store, text(tmp_path / "WhatsApp Chat with Crew.txt", "31/05/24, 09:00 - Mia: b"))
+    taken = take(store, text(tmp_path / "WhatsApp Chat with Crew.txt", "30/05/24, 09:00 - Mia: a", "31/05/24, 09:00 - Mia: b"))
+    assert new(taken) == 1 and any("1 new messages are older than the last one known (2024-05-31)" in n for n in taken.notes)
+
+
 def telegram(path, *messages):
     rows = [
         {"id": n, "type": "message", "date": f"2024-06-01T09:{n:02d}:00", "from": "Mia", "from_id": "user1", **message}
