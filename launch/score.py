@@ -1,4 +1,4 @@
-"""Score recorded Writer steps: one JSON line of reward terms for each transition.
+"""Score recorded Writer steps: one JSON line of reward terms for each transition; or a whole run under other rewards.
 
     python launch/replay.py --network N.json --completions C.jsonl --reference TEACHER.json > T.jsonl
     python launch/score.py --transitions T.jsonl
@@ -10,6 +10,13 @@ the trajectory, null counts as 0) and `length` (its number of positions T; then 
 
 Each output line has json, schema, dup, stop, valid (Eq. 19), owners, phi_macro, phi_worst, phi (Eq. 7, 16),
 chain (Eq. 17), mem (Eq. 18), penalty (Eq. 21), qa_term and total (Eq. 9).
+
+    python launch/score.py --run runs/demo/grpo --reward.weights.mem 0.3 --reward.weights.qa 0.5
+    python launch/score.py --run runs/demo/grpo --rounds 1-10 --reward.weights '{threshold: 0.7}' --json
+
+What other reward settings would have made of a GRPO run's stored completions: returns, advantages and their signs, silent
+positions, rank correlations, over all rounds and for each. No model is loaded and no question is asked again (the gains are
+the stored ones). Without a setting it checks that scoring today gives what the run had. launch/view.py takes the same settings.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launch.cli import UsageError, parser, run
@@ -33,12 +41,24 @@ KINDS = {"actions": list, "report": dict} | dict.fromkeys(STATES, dict)
 
 def main(argv: list[str]) -> None:
     arguments = parser(__doc__)
-    arguments.add_argument("--transitions", required=True, metavar="FILE", help="JSONL of transitions; - reads stdin")
+    source = arguments.add_mutually_exclusive_group(required=True)
+    source.add_argument("--transitions", metavar="FILE", help="JSONL of transitions; - reads stdin")
+    source.add_argument(
+        "--run", metavar="RUN", type=Path, help="a GRPO run's directory; any --reward.key value changes its rewards"
+    )
     arguments.add_argument(
         "--tokenizer", type=one_of(tokenizers), default="paper", metavar="NAME",
-        help="what is a token of a content: paper (a-z, 0-9 and CJK) or unicode (every script) (default: paper)",
+        help="what is a token of a content: paper (a-z, 0-9 and CJK) or unicode (every script) (default: paper); with --run: "
+        "--reward.tokenizer",
     )  # fmt: skip
-    chosen = arguments.parse_args(argv)
+    arguments.add_argument("--rounds", metavar="A-B", help="with --run: these rounds alone, e.g. 3 or 10-20 (default: all)")
+    arguments.add_argument("--json", action="store_true", help="with --run: one JSON object a line instead of tables")
+    chosen, overrides = arguments.parse_known_args(argv)
+    if chosen.run is not None:
+        score_run(chosen.run, chosen.rounds, overrides, chosen.json)
+        return
+    if overrides or chosen.rounds or chosen.json:
+        arguments.error(f"unrecognized arguments: {' '.join(overrides) or '--rounds and --json belong to --run'}")
     from rewards import Scorer
 
     scorer = Scorer(tokenizer=chosen.tokenizer)
@@ -55,6 +75,25 @@ def tokenizers() -> list[str]:
     from rewards.tokens import TOKENIZERS
 
     return list(TOKENIZERS)
+
+
+def score_run(path: Path, rounds: str | None, overrides: list[str], as_json: bool) -> None:
+    """Print what the overridden rewards change in a stored run."""
+    from writer_rl.report.rescoring import rescored, what_if_settings
+    from writer_rl.report.stored_run import StoredRun, chosen_rounds
+    from writer_rl.report.what_if import change_table, differing_line
+
+    stored = StoredRun(path)
+    settings = what_if_settings(stored, overrides)
+    replayed = stored.rounds(chosen_rounds(stored, rounds))
+    total, each = rescored(replayed, settings)
+    if as_json:
+        for number, change in (("all", total), *each.items()):
+            print(json.dumps({"round": number, **asdict(change)}))
+        return
+    print(change_table(total, each))
+    if line := differing_line(replayed):
+        print(line, file=sys.stderr)
 
 
 def score_line(transition: dict[str, Any], place: str, scorer: Scorer) -> dict[str, Any]:

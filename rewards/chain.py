@@ -21,28 +21,37 @@ def chain_reward(pred_state: Any, ref_state: Any, scorer: Scorer | None = None) 
     has no content.
     """
     scorer = scorer or Scorer()
-    predicted, reference = _changes(pred_state, scorer), _changes(ref_state, scorer)
+    predicted, reference = (tuple(sorted(changes(state, scorer), key=change_order)) for state in (pred_state, ref_state))
     if not predicted or not reference:
         return 1.0 if not predicted and not reference else 0.0
-    return scorer.once(("chain", predicted, reference), lambda: soft_f1(_weights(predicted, reference, scorer), len(reference)))
+    return scorer.once(
+        ("chain", predicted, reference), lambda: soft_f1(edge_weights(predicted, reference, scorer), len(reference))
+    )
 
 
-def _changes(state: Any, scorer: Scorer) -> tuple[Change, ...]:
+def changes(state: Any, scorer: Scorer) -> tuple[Change, ...]:
+    """What each UPDATE edge of a state changed, in the order of its edges."""
     edges = update_edges(state)
     if not edges:
         return ()
     cited = {entry_id for edge in edges for entry_id in edge}
     entries = {identity: entry for entry in derived_entries(state) if (identity := field(entry, "entry_id")) in cited}
     text = scorer.similarity.text
-    changes = []
+    found = []
     for old_id, new_id in edges:
         old, new = entries.get(old_id, {}), entries.get(new_id, {})
         owner, layer = field(old or new, "owner"), field(old or new, "layer")
-        changes.append((owner, layer, text(field(old, "content")), text(field(new, "content"))))
-    return tuple(sorted(changes, key=lambda change: (change[0], change[1], change[2].joined, change[3].joined)))
+        found.append((owner, layer, text(field(old, "content")), text(field(new, "content"))))
+    return tuple(found)
 
 
-def _weights(predicted: tuple[Change, ...], reference: tuple[Change, ...], scorer: Scorer) -> list[Row]:
+def change_order(change: Change) -> tuple[str, str, str, str]:
+    """The order in which edges are matched."""
+    return change[0], change[1], change[2].joined, change[3].joined
+
+
+def edge_weights(predicted: tuple[Change, ...], reference: tuple[Change, ...], scorer: Scorer) -> list[Row]:
+    """The weight of every pair of edges that may match."""
     rows: list[Row] = []
     for change in predicted:
         row: Row = {}

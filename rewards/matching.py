@@ -27,12 +27,21 @@ def best_weight(rows: Sequence[Row], references: int) -> float:
     Where several matchings are the best but for rounding, it is the one that scipy's `linear_sum_assignment` finds on
     the matrix in the order of the items; callers that want a value free of that order sort the items.
     """
+    return math.fsum(rows[index][reference] for index, reference in best_pairs(rows, references))
+
+
+def best_pairs(rows: Sequence[Row], references: int) -> list[tuple[int, int]]:
+    """The pairs (prediction, reference) of that matching, those that weigh 0 left out.
+
+    Example: best_pairs([{0: 0.9, 1: 0.8}, {0: 0.7}], 2) == [(0, 1), (1, 0)].
+    """
     if all(len(row) <= 1 for row in rows):
         used = [reference for row in rows for reference in row]
         if len(set(used)) == len(used):  # nobody competes: every weight is taken
-            return math.fsum(weight for row in rows for weight in row.values())
+            return [(index, reference) for index, row in enumerate(rows) for reference in row]
     matrix = np.zeros((len(rows), references))
     for index, row in enumerate(rows):
         for reference, weight in row.items():
             matrix[index, reference] = weight
-    return math.fsum(matrix[linear_sum_assignment(matrix, maximize=True)])
+    found = zip(*linear_sum_assignment(matrix, maximize=True), strict=True)
+    return [(int(index), int(reference)) for index, reference in found if reference in rows[index]]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 from rewards.similarity import SimilarityCache
 from rewards.terms import WeightedTerm
 from rewards.weights import PAPER, RewardWeights
+
+T = TypeVar("T")
 
 
 class Scorer:
@@ -23,11 +26,11 @@ class Scorer:
 
     def clear(self) -> None:
         self.similarity = SimilarityCache(self.tokenizer, self.weights)
-        self._matched: dict[Hashable, float] = {}
+        self._matched: dict[Hashable, Any] = {}
 
-    def once(self, key: Hashable, compute: Callable[[], float]) -> float:
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
         """`compute()` the first time `key` is seen, the same value afterwards."""
-        value = self._matched.get(key)
+        value: T | None = self._matched.get(key)
         if value is None:
             value = self._matched[key] = compute()
         return value

@@ -65,10 +65,12 @@ def _buckets(entries: Iterable[tuple[str, str, str, str]], scorer: Scorer) -> di
 def _bucket_f1(predicted: Sequence[Member], reference: Sequence[Member], scorer: Scorer) -> float:
     if not predicted or not reference:
         return 0.0
-    return scorer.once(("bucket", predicted, reference), lambda: soft_f1(_kappa(predicted, reference, scorer), len(reference)))
+    return scorer.once(
+        ("bucket", predicted, reference), lambda: soft_f1(kappa_rows(predicted, reference, scorer), len(reference))
+    )
 
 
-def _kappa(predicted: Sequence[Member], reference: Sequence[Member], scorer: Scorer) -> list[Row]:
+def kappa_rows(predicted: Sequence[Member], reference: Sequence[Member], scorer: Scorer) -> list[Row]:
     """kappa of Eq. 14 between the records of one owner, zeros left out; only equal coordinates are compared."""
     places: dict[tuple[str, str], list[tuple[int, Text]]] = {}
     for place, (source, layer, _, text) in enumerate(reference):

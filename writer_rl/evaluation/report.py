@@ -136,12 +136,13 @@ def spread(mean: float, deviation: float | None, digits: int = 2) -> str:
     return f"{mean:.{digits}f}" if deviation is None else f"{mean:.{digits}f} ± {deviation:.{digits}f}"
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Aligned text, the first column to the left; a name with line breaks or unprintable characters shows their escapes."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """Aligned text, the columns of `left` to the left; a name with line breaks or unprintable characters shows their escapes."""
     header, rows = [one_line(cell) for cell in header], [[one_line(cell) for cell in row] for row in rows]
     widths = [max(len(line[place]) for line in (header, *rows)) for place in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
-        return "  ".join(c.ljust(w) if not i else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True)))
+        aligned = (c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True)))
+        return "  ".join(aligned).rstrip()
 
     return "\n".join([line(header), "  ".join("-" * width for width in widths), *map(line, rows)])
