@@ -11,24 +11,43 @@ from memory_env.ingest import (
     discord,
     evermem,
     groupmem,
+    irc,
     locomo,
+    matrix,
+    messenger,
+    plain_text,
+    signal,
     slack,
     socialmem,
     speakermem,
     tabular,
+    teams,
     telegram,
     whatsapp,
 )
-from memory_env.ingest.chat import Chat, ReadOptions, settle_forms
+from memory_env.ingest.chat import Chat, ReadOptions, settle_channels, settle_forms
 from memory_env.ingest.json_cursor import JsonCursor
 from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES, slug, to_network
-from memory_env.ingest.sources import Folder, read_chat_json, read_pieces
+from memory_env.ingest.sources import Folder, read_jsonl, read_pieces
 from memory_env.network import Network
 
-CHATS = ("whatsapp", "telegram", "slack", "discord", "csv", "jsonl")
+CHATS = (
+    "whatsapp", "telegram", "slack", "discord", "messenger", "matrix", "signal", "teams", "irc", "text", "csv", "jsonl", "json",
+)  # fmt: skip
 BENCHMARKS = ("socialmem", "groupmem", "evermem", "locomo", "speakermem", "native")
 FORMATS = CHATS + BENCHMARKS
-_JSON_READERS = (("discord", discord), ("telegram", telegram), ("locomo", locomo), ("speakermem", speakermem))
+_JSON_READERS = (
+    ("discord", discord), ("messenger", messenger), ("matrix", matrix), ("teams", teams), ("signal", signal),
+    ("telegram", telegram), ("locomo", locomo), ("speakermem", speakermem), ("json", tabular),
+)  # fmt: skip
+_OWN_READERS = {
+    "telegram": telegram, "slack": slack, "whatsapp": whatsapp, "messenger": messenger, "matrix": matrix, "teams": teams,
+    "signal": signal, "irc": irc, "text": plain_text, "csv": tabular, "jsonl": tabular, "json": tabular,
+}  # fmt: skip
+CONVERT = (
+    "convert it to CSV or JSONL with the columns speaker, content, ts (ISO 8601) and, where there are any, channel, id, "
+    "speaker_id, reply_to"
+)
 _FIRST = 5
 
 
@@ -46,16 +65,10 @@ def read_source(path: str | Path, format: str = "auto", options: ReadOptions = R
     """Read a file, folder, zip archive or Hugging Face dataset name. DataError with file and place."""
     chosen = recognise(path) if format == "auto" else format
     source = Source(chosen)
-    if chosen == "whatsapp":
-        source.chats = whatsapp.read(path, options)
-    elif chosen == "telegram":
-        source.chats = telegram.read(path, options)
-    elif chosen == "slack":
-        source.chats = slack.read(path, options)
+    if chosen in _OWN_READERS:
+        source.chats = _OWN_READERS[chosen].read(path, options)
     elif chosen == "discord":
-        source.chats = [discord.read(path, options)]
-    elif chosen in ("csv", "jsonl"):
-        source.chats = tabular.read(path, options)
+        source.chats = _discord(Path(path), options)
     elif chosen == "socialmem":
         source.networks = socialmem.read(path)
     elif chosen == "groupmem":
@@ -116,22 +129,31 @@ def recognise(path: str | Path) -> str:
     if suffix in (".csv", ".tsv"):
         return "csv"
     if suffix in (".jsonl", ".ndjson"):
-        return "jsonl"
+        return "signal" if signal.recognises(_first_lines(path)) else "jsonl"
     if suffix == ".json":
         document = _sketch(path)
         for name, reader in _JSON_READERS:
             if reader.recognises(document):
                 return name
         keys = ", ".join(list(document)[:6]) if isinstance(document, dict) else "a list"
-        raise DataError(f"{path}: is JSON of no known layout ({keys}); name one: --format {'|'.join(FORMATS)}")
-    if whatsapp.recognises(next(read_pieces(path))):
-        return "whatsapp"
-    raise DataError(f"{path}: is of no known format; name one: --format {'|'.join(FORMATS)}")
+        raise DataError(f"{path}: is JSON of no known layout ({keys}); {CONVERT}")
+    head = next(read_pieces(path))
+    for name, reader in (("whatsapp", whatsapp), ("irc", irc), ("text", plain_text)):
+        if reader.recognises(head):
+            return name
+    raise DataError(f"{path}: is of no known format ({', '.join(CHATS)}); {CONVERT}")
+
+
+def _first_lines(path: Path) -> list[object]:
+    return [value for _, (_, value) in zip(range(_FIRST), read_jsonl(path), strict=False)]
 
 
 def _sketch(path: Path) -> object:
     """A JSON document without what a reader can do without to know it: of a chat's messages the first five."""
-    cursor = JsonCursor(read_pieces(path), str(path))
+    return _sketch_of(JsonCursor(read_pieces(path), str(path)))
+
+
+def _sketch_of(cursor: JsonCursor) -> object:
     if cursor.next_kind() != "{":
         return cursor.value()
     sketch: dict[str, object] = {}
@@ -167,18 +189,32 @@ def _recognise_folder(path: Path) -> str:
         return "telegram"
     if whatsapp.find_members(folder):
         return "whatsapp"
-    if path.is_dir():
-        for name in names:
-            if name.endswith(".json"):
-                document = read_chat_json(path / name)
-                return "locomo" if locomo.recognises(document) else _speakermem_or_fail(document, path)
-    raise DataError(f"{path}: holds no known format; name one: --format {'|'.join(FORMATS)}")
+    # Files that were sent in a chat lie deeper than the chat, and may be anything.
+    for name in sorted((name for name in names if name.lower().endswith(".json")), key=lambda name: (name.count("/"), name)):
+        found = _format_of(folder, name)
+        if found and (path.is_dir() or found in CHATS):
+            return found
+    raise DataError(f"{path}: holds no known format ({', '.join(CHATS)}); {CONVERT}")
 
 
-def _speakermem_or_fail(document: object, path: Path) -> str:
-    if speakermem.recognises(document):
-        return "speakermem"
-    raise DataError(f"{path}: holds JSON of no known layout; name one: --format {'|'.join(FORMATS)}")
+def _format_of(folder: Folder, name: str) -> str:
+    """The format of one JSON file of a folder; "" for none that is known."""
+    try:
+        document = _sketch_of(JsonCursor(folder.pieces(name), name))
+    except DataError:
+        return ""
+    return next((format for format, reader in _JSON_READERS if format != "json" and reader.recognises(document)), "")
+
+
+def _discord(path: Path, options: ReadOptions) -> list[Chat]:
+    """One channel, or every channel of a folder or archive."""
+    if not (path.is_dir() or path.suffix.lower() == ".zip"):
+        return [discord.read(path, options)]
+    folder = Folder(path)
+    names = [name for name in folder.names() if name.lower().endswith(".json") and _format_of(folder, name) == "discord"]
+    chats = [discord.parse(JsonCursor(folder.pieces(name), f"{path}/{name}"), options) for name in names]
+    settle_channels(chats)
+    return chats
 
 
 def _channels(chat: Chat) -> Sequence[str]:

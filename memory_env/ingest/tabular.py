@@ -1,4 +1,4 @@
-"""CSV, TSV and JSONL with named columns: speaker, content, ts, and where there are any channel, id, reply_to, speaker_id."""
+"""CSV, TSV, JSONL and JSON lists with named columns: speaker, content, ts, and, if any, channel, id, reply_to, speaker_id."""
 
 from __future__ import annotations
 
@@ -6,26 +6,29 @@ import csv
 import itertools
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from memory_env.datafile import DataError
 from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_names
-from memory_env.ingest.sources import read_jsonl, read_pieces
+from memory_env.ingest.sources import read_chat_json, read_jsonl, read_pieces
 from memory_env.ingest.text_stream import lines_of, well_formed
 from memory_env.ingest.times import DateOrder, NumericTime, TimeError, parse_numeric, parse_time, settle_order
 
 ALIASES = {
-    "speaker": ("speaker", "sender", "author", "from", "user", "name", "username"),
-    "content": ("content", "text", "message", "body", "msg"),
-    "ts": ("ts", "time", "timestamp", "date", "datetime", "created_at", "sent_at"),
-    "channel": ("channel", "group", "room", "conversation"),
+    "speaker": ("speaker", "sender", "author", "from", "user", "name", "username", "sender_name", "nickname",
+                "absender", "autor", "remitente", "expéditeur", "auteur", "mittente", "afzender", "remetente"),
+    "content": ("content", "text", "message", "body", "msg", "nachricht", "mensaje", "texto", "messaggio", "testo", "bericht",
+                "mensagem", "texte"),
+    "ts": ("ts", "time", "timestamp", "date", "datetime", "created_at", "sent_at", "created", "sent", "datum", "zeit",
+           "zeitstempel", "fecha", "data", "ora", "hora", "heure"),
+    "channel": ("channel", "group", "room", "conversation", "kanal", "gruppe", "canal", "grupo", "groupe", "gruppo"),
     "speaker_id": ("speaker_id", "sender_id", "author_id", "user_id", "from_id"),
     "id": ("id", "message_id", "msg_id"),
     "reply_to": ("reply_to", "reply_to_id", "in_reply_to", "parent_id"),
-}
+}  # fmt: skip
 REQUIRED = ("speaker", "content", "ts")
 _LONGEST_DATE = len(" 31.12.2024 ")
 
@@ -33,7 +36,14 @@ _LONGEST_DATE = len(" 31.12.2024 ")
 def read(path: str | Path, options: ReadOptions) -> list[Chat]:
     """Read a table, one chat per channel. DataError with file and line."""
     path = Path(path)
-    rows = _jsonl(path, options) if path.suffix.lower() in (".jsonl", ".ndjson") else _csv(path, options)
+    suffix = path.suffix.lower()
+    if suffix in (".jsonl", ".ndjson"):
+        rows = _objects(read_jsonl(path), path, "line", options)
+    elif suffix == ".json":
+        rows = _objects(_listed(read_chat_json(path), path), path, "message", options)
+    else:
+        rows = _csv(path, options)
+    unit = "message" if suffix == ".json" else "line"
     chats: dict[str, Chat] = {}
     names: dict[str, Names] = {}
     places: dict[str, array] = {}
@@ -44,7 +54,7 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
         if options.channel not in ("", channel):
             continue
         chat = chats.setdefault(channel, Chat(channel or path.stem))
-        message = _message(row, channel, f"{path}: line {line}")
+        message = _message(row, channel, f"{path}: {unit} {line}")
         if message is None:
             chat.tally["empty messages"] += 1
             continue
@@ -54,7 +64,7 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
         places.setdefault(channel, array("L")).append(line)
     if empty:
         raise DataError(f"{path}: holds no message")
-    dates = _settle_times(chats, places, options, path)
+    dates = _settle_times(chats, places, options, path, unit)
     for channel, chat in chats.items():
         settle_names(chat, names.get(channel, Names()))
         chat.dates = dates
@@ -78,7 +88,9 @@ def _message(row: dict[str, str], channel: str, place: str) -> ChatMessage | Non
     )
 
 
-def _settle_times(chats: dict[str, Chat], places: dict[str, array], options: ReadOptions, path: Path) -> DateOrder | None:
+def _settle_times(
+    chats: dict[str, Chat], places: dict[str, array], options: ReadOptions, path: Path, unit: str
+) -> DateOrder | None:
     """Make every time ISO 8601, in place; the order of numeric dates, where there are any."""
     every = (message for chat in chats.values() for message in chat.messages)
     numeric = [time for message in every if (time := _numeric(message.ts)) is not None]
@@ -86,7 +98,7 @@ def _settle_times(chats: dict[str, Chat], places: dict[str, array], options: Rea
     order = "dmy" if dates is None else dates.order
     for channel, chat in chats.items():
         for index, message in enumerate(chat.messages):
-            place = f"{path}: line {places[channel][index]}"
+            place = f"{path}: {unit} {places[channel][index]}"
             chat.messages[index] = replace(message, ts=_time(message.ts, order, place))
     return dates
 
@@ -153,19 +165,41 @@ def _csv(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, str]
         raise DataError(f"{path}: line {line}: is no CSV ({error})") from None
 
 
-def _jsonl(path: Path, options: ReadOptions) -> Iterator[tuple[int, dict[str, str]]]:
+def recognises(document: Any) -> bool:
+    """Whether a JSON document is a list of messages, or an object that holds one as `messages`."""
+    rows = document.get("messages") if isinstance(document, dict) else document
+    if not isinstance(rows, list) or not rows or not isinstance(rows[0], dict):
+        return False
+    names = {str(name).strip().lower().replace(" ", "_") for name in rows[0]}
+    return all(names.intersection(ALIASES[ours]) for ours in REQUIRED)
+
+
+def _listed(document: Any, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    rows = document.get("messages") if isinstance(document, dict) else document
+    if not isinstance(rows, list):
+        raise DataError(f"{path}: is no list of messages")
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise DataError(f"{path}: message {number}: is not an object")
+        yield number, row
+
+
+def _objects(
+    rows: Iterable[tuple[int, dict[str, Any]]], path: Path, unit: str, options: ReadOptions
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Rows of JSON objects, by our column names."""
     columns: dict[str, str] = {}
-    for line, item in read_jsonl(path):
+    for line, item in rows:
         if not columns:
-            columns = _columns(list(item), options, f"{path}: line {line}")
+            columns = _columns(list(item), options, f"{path}: {unit} {line}")
         row = {}
         for ours, theirs in columns.items():
             value = item.get(theirs)
             # A null text is a message without one, such as a picture.
             if value is None and ours in REQUIRED and not (ours == "content" and theirs in item):
-                raise DataError(f"{path}: line {line}: has no {theirs!r}")
+                raise DataError(f"{path}: {unit} {line}: has no {theirs!r}")
             if isinstance(value, (dict, list, bool)):
-                raise DataError(f"{path}: line {line}: {theirs!r} must be a text or a number")
+                raise DataError(f"{path}: {unit} {line}: {theirs!r} must be a text or a number")
             row[ours] = _text(value)
         yield line, row
 
