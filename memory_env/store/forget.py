@@ -50,6 +50,8 @@ class _Chosen:
     records: set[str] = field(default_factory=set)
     member: str = ""
     names: tuple[str, ...] = ()
+    speaker_ids: tuple[str, ...] = ()
+    waiting: set[int] = field(default_factory=set)
     redact: bool = False
     tombstones: list[bytes] = field(default_factory=list)
     person: bytes = b""
@@ -61,7 +63,7 @@ def forget_member(store: MemoryStore, name: str, redact: bool = False) -> Forgot
     redact: also put "[someone]" for the name where others say it. DataError for a name that the memory does not know.
     """
     with store.changing() as db:
-        known = [row[0] for row in db.execute("SELECT name FROM members ORDER BY name")]
+        known = sorted(_values(db, "SELECT name FROM members UNION SELECT speaker FROM inbox", []))
         if name not in known:
             close = [other for other in known if identity(other) == identity(name)]
             hint = f"did you mean {close[0]!r}?" if close else f"it knows {', '.join(known[:20]) or 'nobody'}"
@@ -70,10 +72,11 @@ def forget_member(store: MemoryStore, name: str, redact: bool = False) -> Forgot
         former = [json.loads(row[0]) for row in db.execute("SELECT former FROM members WHERE name = ?", (name,))]
         names = tuple(dict.fromkeys([name, *(speaker for speaker, _ in told), *(each for list_ in former for each in list_)]))
         chosen = _Chosen(member=name, names=names, redact=redact)
-        chosen.messages = _ids(db, "SELECT entry_id FROM messages WHERE speaker = ?", [name])
-        chosen.records = _ids(db, "SELECT entry_id FROM records WHERE owner = ? OR source = ?", [name, name])
+        chosen.messages = _values(db, "SELECT entry_id FROM messages WHERE speaker = ?", [name])
+        chosen.records = _values(db, "SELECT entry_id FROM records WHERE owner = ? OR source = ?", [name, name])
         stones = Tombstones(db)
-        chosen.tombstones = stones.member(names, [speaker_id for _, speaker_id in told])
+        chosen.speaker_ids = tuple(speaker_id for _, speaker_id in told if speaker_id)
+        chosen.tombstones = stones.member(names, chosen.speaker_ids)
         chosen.person = stones.person(name)
         forgotten = _delete(db, chosen)
         _unname_chats(db, names)
@@ -89,7 +92,9 @@ def forget_messages(store: MemoryStore, ids: Sequence[str]) -> Forgotten:
         for given in ids:
             query = "SELECT entry_id, key, speaker, content FROM messages WHERE entry_id = ? OR message_id = ?"
             found = list(db.execute(query, (given, given)))
-            if not found:
+            waiting = _values(db, "SELECT place FROM inbox WHERE message_id = ?", [given])
+            chosen.waiting |= waiting
+            if not found and not waiting:
                 raise DataError(f"{store.path}: it holds no message {given!r}; `export` lists the ids")
             for entry_id, key, speaker, content in found:
                 chosen.messages.add(entry_id)
@@ -110,7 +115,7 @@ def forget_records(store: MemoryStore, ids: Sequence[str]) -> Forgotten:
         stones = Tombstones(db)
         for given in ids:
             record = state.get(given)
-            if record is None or not _ids(db, "SELECT entry_id FROM records WHERE entry_id = ?", [given]):
+            if record is None or not _values(db, "SELECT entry_id FROM records WHERE entry_id = ?", [given]):
                 raise DataError(f"{store.path}: it holds no record {given!r}; `export` lists the ids")
             for version in state.chain(given):
                 chosen.records.add(version.entry_id)
@@ -123,13 +128,14 @@ def forget_records(store: MemoryStore, ids: Sequence[str]) -> Forgotten:
 def forget_chat(store: MemoryStore, channel: str) -> Forgotten:
     """Forget a chat: its messages and what was written of them. DataError for a chat that the memory does not know."""
     with store.changing() as db:
-        known = sorted(_ids(db, "SELECT DISTINCT channel FROM messages", []))
+        known = sorted(_values(db, "SELECT channel FROM messages UNION SELECT channel FROM inbox", []))
         if channel not in known:
             raise DataError(f"{store.path}: it knows no chat {channel!r}; it has {', '.join(map(repr, known)) or 'none'}")
         chosen = _Chosen(tombstones=Tombstones(db).chat(channel))
-        chosen.messages = _ids(db, "SELECT entry_id FROM messages WHERE channel = ?", [channel])
+        chosen.waiting = _values(db, "SELECT place FROM inbox WHERE channel = ?", [channel])
+        chosen.messages = _values(db, "SELECT entry_id FROM messages WHERE channel = ?", [channel])
         of_chat = "SELECT position FROM messages WHERE channel = ?"
-        chosen.records = _ids(db, f"SELECT entry_id FROM records WHERE position IN ({of_chat})", [channel])
+        chosen.records = _values(db, f"SELECT entry_id FROM records WHERE position IN ({of_chat})", [channel])
         forgotten = _delete(db, chosen)
         db.execute("DELETE FROM chats WHERE channel = ?", (channel,))
     _rewrite(store)
@@ -148,7 +154,7 @@ def _unname_chats(db: sqlite3.Connection, names: Sequence[str]) -> None:
     for name in names:
         known = [row[0] for row in db.execute("SELECT channel FROM chats WHERE channel = ? OR name = ?", (name, name))]
         for channel in known:
-            number = len(_ids(db, "SELECT channel FROM chats WHERE name = ?", [SOMEONE])) + 1
+            number = len(_values(db, "SELECT channel FROM chats WHERE name = ?", [SOMEONE])) + 1
             label = SOMEONE if number == 1 else f"{SOMEONE} ({number})"
             db.execute("UPDATE chats SET channel = ?, name = ? WHERE channel = ?", (label, SOMEONE, channel))
             db.execute("UPDATE messages SET channel = ? WHERE channel = ?", (label, channel))
@@ -160,7 +166,7 @@ def _rewrite(store: MemoryStore) -> None:
         rewrite(store.connection, store.path)
 
 
-def _ids(db: sqlite3.Connection, query: str, values: Sequence[Any]) -> set[str]:
+def _values(db: sqlite3.Connection, query: str, values: Sequence[Any]) -> set[Any]:
     return {row[0] for row in db.execute(query, values)}
 
 
@@ -169,7 +175,7 @@ def _delete(db: sqlite3.Connection, chosen: _Chosen) -> Forgotten:
     db.execute("PRAGMA secure_delete=ON")
     Tombstones(db).add(chosen.tombstones, chosen.person)
     mark_due(db)
-    quotes = _quotations(db, chosen.messages)
+    quotes = _quotations(db, chosen)
     changed = _cut_messages(db, chosen, quotes)
     orphans = _orphans(db, chosen)
     links = _bridged(db, chosen.records | orphans)
@@ -183,6 +189,7 @@ def _delete(db: sqlite3.Connection, chosen: _Chosen) -> Forgotten:
         _delete_rows(db, table, chosen.messages | gone)
     if chosen.member:
         db.execute("DELETE FROM members WHERE name = ?", (chosen.member,))
+    changed += _clear_inbox(db, chosen, quotes)
     db.execute(
         "DELETE FROM members WHERE name NOT IN (SELECT speaker FROM messages UNION SELECT owner FROM records "
         "UNION SELECT source FROM records)"
@@ -193,12 +200,14 @@ def _delete(db: sqlite3.Connection, chosen: _Chosen) -> Forgotten:
     return Forgotten(len(chosen.messages), len(gone), edges, completions, changed)
 
 
-def _quotations(db: sqlite3.Connection, ids: set[str]) -> Quotations:
+def _quotations(db: sqlite3.Connection, chosen: _Chosen) -> Quotations:
     texts = [
         (place if at is None else at, content)
         for entry_id, place, at, content in db.execute("SELECT entry_id, place, at, content FROM messages")
-        if entry_id in ids
+        if entry_id in chosen.messages
     ]
+    inbox = db.execute("SELECT place, content FROM inbox")
+    texts += [(float("-inf"), content) for place, content in inbox if place in chosen.waiting]
     return Quotations(texts)
 
 
@@ -223,6 +232,24 @@ def _cut_messages(db: sqlite3.Connection, chosen: _Chosen, quotes: Quotations) -
     db.executemany("UPDATE messages SET content = ? WHERE entry_id = ?", changes)
     stones.add(originals)
     return len(changes)
+
+
+def _clear_inbox(db: sqlite3.Connection, chosen: _Chosen, quotes: Quotations) -> int:
+    """The same for messages that belong to no segment yet."""
+    said = _names_pattern(chosen) if chosen.redact else None
+    mine = {identity(name) for name in chosen.names}
+    changed = 0
+    for place, speaker, speaker_id, content in db.execute("SELECT place, speaker, speaker_id, content FROM inbox").fetchall():
+        theirs = speaker_id in chosen.speaker_ids if speaker_id and chosen.speaker_ids else identity(speaker) in mine
+        if place in chosen.waiting or theirs:
+            db.execute("DELETE FROM inbox WHERE place = ?", (place,))
+            continue
+        cut = quotes.cut(content, float("inf"))
+        cut = said.sub(SOMEONE, cut) if said else cut
+        if cut != content:
+            db.execute("UPDATE inbox SET content = ? WHERE place = ?", (cut, place))
+            changed += 1
+    return changed
 
 
 def _names_pattern(chosen: _Chosen) -> re.Pattern[str]:

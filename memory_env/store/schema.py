@@ -60,10 +60,19 @@ ALTER TABLE members ADD COLUMN named_at REAL;
 ALTER TABLE members ADD COLUMN former TEXT NOT NULL DEFAULT '[]';
 """
 
+# Live messages that belong to no segment yet (memory_env.store.inbox).
+_INBOX = """
+CREATE TABLE inbox (
+    place INTEGER PRIMARY KEY, received REAL NOT NULL, speaker TEXT NOT NULL, speaker_id TEXT NOT NULL, content TEXT NOT NULL,
+    ts TEXT NOT NULL, message_id TEXT NOT NULL, channel TEXT NOT NULL, channel_id TEXT NOT NULL, reply_to TEXT NOT NULL,
+    UNIQUE (channel, message_id));
+"""
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("both tracks", _FIRST),
     Migration("tombstones", "CREATE TABLE tombstones (digest BLOB PRIMARY KEY, of BLOB NOT NULL) WITHOUT ROWID;"),
     Migration("chats, edits and names", _CHATS),
+    Migration("inbox", _INBOX),
 )
 
 

@@ -12,9 +12,9 @@ with Memory("family.db", writer="exports/writer") as memory:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,8 @@ from memory_env.store.intake import WINDOW, arrive
 from memory_env.store.store import Arrived, MemoryStore, Written
 from memory_env.store.timeline import settled
 from memory_env.store.tombstones import admitted
+from writer_rl.memory.live import LiveMessages
+from writer_rl.memory.sources import Message, as_message, as_messages
 
 if TYPE_CHECKING:
     from memory_env.query.pipeline import QueryPipeline
@@ -127,6 +129,7 @@ class Memory:
         self._writer: Writer | None = None
         self._answerer, self._pipeline, self._provenance = answerer, pipeline, provenance
         self._indexed: tuple[Any, Any] | None = None
+        self._live: LiveMessages | None = None
 
     def __enter__(self) -> Memory:
         return self
@@ -143,7 +146,7 @@ class Memory:
 
     def remember(
         self,
-        source: str | Path | Sequence[ChatMessage],
+        source: str | Path | Iterable[Message],
         format: str = "auto",
         options: ReadOptions | None = None,
         window: int = WINDOW,
@@ -151,6 +154,8 @@ class Memory:
         on_segment: Callable[[int, int], None] | None = None,
     ) -> Remembered:
         """Read a chat export (or take messages) and write what is new into the memory. What it knows already stays as it is.
+
+        Messages are dicts, tuples, ChatMessages or objects of your own, their times text or datetimes (writer_rl.memory.sources).
 
         Stopped at any moment, the file holds whole segments, and the same call goes on. `on_segment(messages done, of all)`.
         Raises DataError for a source that can't be read.
@@ -162,7 +167,7 @@ class Memory:
             arrived, result.known, result.held_back = taken.arrived, taken.known, taken.held_back
             result.notes += taken.notes
         else:
-            messages = [_well_formed(message) for message in source]
+            messages = as_messages(source)
             messages, result.held_back = admitted(self.store.connection, messages)
             arrived = arrive(self.store, messages, window, gap_hours, most)
             result.known = len(messages) - sum(len(segment.sources) for segment in arrived)
@@ -260,7 +265,28 @@ class Memory:
                 self._writer = self._source
         return self._writer
 
-    def ask(self, question: str, as_of: str | None = None) -> Answered:
+    def say(self, speaker: str, content: str, ts: datetime | str | None = None, **more: str) -> bool:
+        """Remember one live message, which was said just now unless `ts` says when. It is in the file when this returns.
+
+        Messages are written in segments: `flush` writes what waits, and is called here when `window` messages wait or the
+        last one is older than `silence` seconds. `more`: message_id, speaker_id, channel, reply_to. False if a message of its
+        `message_id` is known already; without an id every call is a message of its own, also a second "ok" in one minute.
+        """
+        when = ts if ts is not None else datetime.now().astimezone().isoformat(timespec="seconds")
+        return self.live.put(as_message({"speaker": speaker, "content": content, "ts": when, **more}))
+
+    def flush(self) -> Remembered:
+        """Write the live messages that wait as segments."""
+        return self.live.flush()
+
+    @property
+    def live(self) -> LiveMessages:
+        """The live messages that wait, and when they are written."""
+        if self._live is None:
+            self._live = LiveMessages(self)
+        return self._live
+
+    def ask(self, question: str, as_of: str | date | None = None) -> Answered:
         """The answer from the memory, or from the memory as it was at a time (ISO 8601; a date means its end)."""
         from memory_env.query.answer.offline import OfflineAnswerer
         from memory_env.query.pipeline import QueryPipeline
@@ -283,7 +309,7 @@ class Memory:
         lines = [_line("memory", item, state) for item in dict.fromkeys(rows)]
         return Answered(question, answer.text, tuple(lines + [_line("messages", item, state) for item in spoken]))
 
-    def state(self, as_of: str | None = None) -> MemoryState:
+    def state(self, as_of: str | date | None = None) -> MemoryState:
         """The memory state, now or at a time. Read again only when the file has grown."""
         version = self.store.version()
         known = getattr(self, "_known_state", None)
@@ -292,7 +318,7 @@ class Memory:
             self._known_state = known
         return known[1]
 
-    def chains(self, owner: str, as_of: str | None = None) -> list[tuple[Record, ...]]:
+    def chains(self, owner: str, as_of: str | date | None = None) -> list[tuple[Record, ...]]:
         """What is recorded about a member (or GROUP): one chain per current record, oldest version first.
 
         DataError for a name that the memory does not know.
@@ -304,8 +330,12 @@ class Memory:
         return [state.chain(record.entry_id) for record in state.heads(owner)]
 
 
-def moment(text: str) -> float:
+def moment(text: str | date) -> float:
     """Seconds since 1970 of a time; a date alone means its end. DataError for what is no time."""
+    if isinstance(text, date):
+        text = text.isoformat()
+    if not isinstance(text, str):
+        raise DataError(f"as_of: must be a datetime or text, not {type(text).__name__}")
     try:
         ts = parse_time(text)
     except TimeError as error:

@@ -1,0 +1,70 @@
+"""Live messages of a memory: kept one by one, written in segments by silence or size."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from memory_env.ingest.chat import ChatMessage
+from memory_env.store.inbox import put, take_out, waiting
+from memory_env.store.intake import WINDOW
+from memory_env.store.keys import message_keys
+from memory_env.store.tombstones import Tombstones
+
+if TYPE_CHECKING:
+    from writer_rl.memory.memory import Memory, Remembered
+
+SILENCE = 600.0
+"""Seconds without a message that end a segment."""
+
+
+class LiveMessages:
+    """What was said and is not written yet; all of it is in the memory file.
+
+    A segment ends when `size` messages wait, or before a message that comes after `silence` seconds without one. Nobody
+    writes the last one unless asked: `is_due` says when it is time, `flush` does it.
+    """
+
+    def __init__(self, memory: Memory, silence: float = SILENCE, size: int = WINDOW):
+        self._memory, self.silence, self.size = memory, silence, size
+
+    def put(self, message: ChatMessage, received: float | None = None) -> bool:
+        """Keep a message; False if the memory knows its id, or must not know it (it was forgotten)."""
+        now = time.time() if received is None else received
+        if self.is_due(now):
+            self.flush()
+        kept = keep(self._memory, message, now)
+        if self.is_due(now):
+            self.flush()
+        return kept
+
+    def is_due(self, now: float) -> bool:
+        """Whether what waits makes a whole segment."""
+        query = "SELECT count(*), max(received) FROM inbox"
+        count, last = self._memory.store.connection.execute(query).fetchone()
+        return count >= self.size or (count > 0 and now - last > self.silence)
+
+    def waiting(self) -> list[ChatMessage]:
+        """What waits, in the order in which it was said."""
+        return [each.message for each in waiting(self._memory.store)]
+
+    def flush(self) -> Remembered:
+        """Write what waits.
+
+        A process that dies in between writes nothing twice: the messages have ids, and those written already are known.
+        """
+        held = waiting(self._memory.store)
+        result = self._memory.remember([each.message for each in held], window=self.size)
+        take_out(self._memory.store, [each.place for each in held])
+        return result
+
+
+def keep(memory: Memory, message: ChatMessage, received: float) -> bool:
+    """Put a message into the inbox, unless it is known or may not come in."""
+    store = memory.store
+    (key,) = message_keys([message])
+    if not Tombstones(store.connection).allows(message, key):
+        return False
+    if message.message_id and store.connection.execute("SELECT 1 FROM messages WHERE key = ?", (key,)).fetchone():
+        return False
+    return put(store, message, received)
