@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import Generic, Protocol, TypeVar
 
 from memory_env.ingest.chat import ChatMessage
 from memory_env.store.inbox import put, take_out, waiting
 from memory_env.store.intake import WINDOW
 from memory_env.store.keys import message_keys
+from memory_env.store.store import MemoryStore
 from memory_env.store.tombstones import Tombstones
-
-if TYPE_CHECKING:
-    from writer_rl.memory.memory import Memory, Remembered
 
 SILENCE = 600.0
 """Seconds without a message that end a segment."""
 
+ResultT_co = TypeVar("ResultT_co", covariant=True)
 
-class LiveMessages:
+
+class Remembers(Protocol[ResultT_co]):
+    """A memory: its file, and how messages are written into it."""
+
+    store: MemoryStore
+
+    def remember(self, source: Iterable[ChatMessage], *, window: int) -> ResultT_co: ...
+
+
+class LiveMessages(Generic[ResultT_co]):
     """What was said and is not written yet; all of it is in the memory file.
 
     A segment ends when `size` messages wait, or before a message that comes after `silence` seconds without one. Nobody
     writes the last one unless asked: `is_due` says when it is time, `flush` does it.
     """
 
-    def __init__(self, memory: Memory, silence: float = SILENCE, size: int = WINDOW):
+    def __init__(self, memory: Remembers[ResultT_co], silence: float = SILENCE, size: int = WINDOW):
         self._memory, self.silence, self.size = memory, silence, size
 
     def put(self, message: ChatMessage, received: float | None = None) -> bool:
@@ -33,7 +42,7 @@ class LiveMessages:
         now = time.time() if received is None else received
         if self.is_due(now):
             self.flush()
-        kept = keep(self._memory, message, now)
+        kept = keep(self._memory.store, message, now)
         if self.is_due(now):
             self.flush()
         return kept
@@ -48,7 +57,7 @@ class LiveMessages:
         """What waits, in the order in which it was said."""
         return [each.message for each in waiting(self._memory.store)]
 
-    def flush(self) -> Remembered:
+    def flush(self) -> ResultT_co:
         """Write what waits.
 
         A process that dies in between writes nothing twice: the messages have ids, and those written already are known.
@@ -59,9 +68,8 @@ class LiveMessages:
         return result
 
 
-def keep(memory: Memory, message: ChatMessage, received: float) -> bool:
+def keep(store: MemoryStore, message: ChatMessage, received: float) -> bool:
     """Put a message into the inbox, unless it is known or may not come in."""
-    store = memory.store
     (key,) = message_keys([message])
     if not Tombstones(store.connection).allows(message, key):
         return False

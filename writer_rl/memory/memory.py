@@ -129,7 +129,7 @@ class Memory:
         self._writer: Writer | None = None
         self._answerer, self._pipeline, self._provenance = answerer, pipeline, provenance
         self._indexed: tuple[Any, Any] | None = None
-        self._live: LiveMessages | None = None
+        self._live: LiveMessages[Remembered] | None = None
 
     def __enter__(self) -> Memory:
         return self
@@ -280,7 +280,7 @@ class Memory:
         return self.live.flush()
 
     @property
-    def live(self) -> LiveMessages:
+    def live(self) -> LiveMessages[Remembered]:
         """The live messages that wait, and when they are written."""
         if self._live is None:
             self._live = LiveMessages(self)
