@@ -6,7 +6,7 @@ another completion). An engine serves one policy at a time, named by ``policy_ve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -120,6 +120,13 @@ class Engine(Protocol):
         when it is tied (`rollout.weights.named_weights` yields that, gathering ZeRO-3 shards group by group). Each
         tensor is used before the next is drawn. A name or shape that does not fit raises `ValueError`. Call it through
         `rollout.sync.sync_and_probe`, which also proves that the weights arrived.
+        """
+        ...
+
+    def weight_checksums(self) -> Mapping[str, int]:
+        """`rollout.checksum` of every parameter as this engine computes with it, by Hugging Face name, tied ones under each.
+
+        Read from where the next forward pass reads, never from what was sent.
         """
         ...
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from rollout.checksum import named_checksums
 from rollout.completion import completion_text, stop_token_ids
 from rollout.engine import EngineStateError, Generation, GenerationRequest, PromptTooLong
 from rollout.hf.decode import DecodeRow, decode_batch
@@ -94,6 +95,11 @@ class HFEngine:
             raise ValueError(f"update_weights: {len(missing)} parameters were not sent, {min(missing)} among them")
         self._whole = True
         self.policy_version = version
+
+    def weight_checksums(self) -> dict[str, int]:
+        """See `rollout.engine.Engine.weight_checksums`."""
+        self._require_awake("weight_checksums")
+        return named_checksums(self._module.named_parameters(remove_duplicate=False))
 
     def sleep(self) -> None:
         """Nothing to give back: caches live only within ``generate``, and the weights are the trainer's."""

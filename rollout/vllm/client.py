@@ -133,6 +133,10 @@ class VLLMServerEngine:
             self._seen = self._call("await_version", version, self._seen)
         self.policy_version = version
 
+    def weight_checksums(self) -> dict[str, int]:
+        """See `rollout.engine.Engine.weight_checksums`."""
+        return self._call("weight_checksums")
+
     def sleep(self) -> None:
         """See `rollout.engine.Engine.sleep`. Every rank may call it; the server sleeps at the first call."""
         self._unless_gone("sleep")

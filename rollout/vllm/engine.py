@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from rollout.action_schema import action_schema
+from rollout.checksum import added
 from rollout.completion import completion_text, stop_token_ids
 from rollout.engine import (
     EngineDied,
@@ -96,6 +97,7 @@ class VLLMEngine:
             "logprobs_mode": "raw_logprobs",
             "generation_config": "vllm",
             "use_tqdm_on_load": False,
+            "worker_extension_cls": "rollout.vllm.worker.WeightReader",
             # A grammar needs to know the tokens' texts; nothing else here does.
             "skip_tokenizer_init": not structured_output,
             **(
@@ -168,6 +170,15 @@ class VLLMEngine:
             raise EngineError("update_weights: vLLM would not drop its prefix cache (requests still hold blocks)")
         self._weights_valid = True
         self.policy_version = version
+
+    def weight_checksums(self) -> dict[str, int]:
+        """Of what every worker's next forward pass reads. See `rollout.engine.Engine.weight_checksums`."""
+        self._require_awake("weight_checksums")
+        shapes = {name: tuple(shape) for name, shape in self._expected.items()}
+        try:
+            return added(self._llm.collective_rpc("weight_checksums", args=(shapes,)))
+        except Exception as error:
+            raise self._died("weight_checksums", error) from error
 
     def sleep(self) -> None:
         """Give the device's memory back, where vLLM can (GPUs)."""

@@ -131,7 +131,7 @@ class VLLMServer:
             return {**description, "instance": self.instance, "transfers": self.transfers}
         if operation == "revive":  # every rank asks for it
             return None if self.engine.alive else self.engine.restart()
-        if operation in ("sleep", "wake", "metrics"):
+        if operation in ("sleep", "wake", "metrics", "weight_checksums"):
             return getattr(self.engine, operation)()
         raise ValueError(f"the sampler server knows no operation {operation!r}")
 
