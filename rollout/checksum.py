@@ -33,9 +33,7 @@ def tensor_checksum(tensor: Tensor, dtype: torch.dtype | None = None) -> int:
     return block_checksum(tensor, tensor.shape, dtype=dtype)
 
 
-def block_checksum(
-    block: Tensor, whole: Iterable[int], row: int = 0, column: int = 0, dtype: torch.dtype | None = None
-) -> int:
+def block_checksum(block: Tensor, whole: Iterable[int], row: int = 0, column: int = 0, dtype: torch.dtype | None = None) -> int:
     """What a block contributes to the checksum of the tensor it was cut from.
 
     block: [r, ...] or [r, c, ...]. whole: the tensor's shape. row, column: where in its first two axes the block begins.

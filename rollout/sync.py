@@ -1,8 +1,10 @@
-"""Weight sync as one operation: transfer, cache reset, new policy version, and a probe that proves it.
+"""Weight sync as one operation: transfer, cache reset, new policy version, and two proofs.
 
 Engines have served stale or corrupt weights in silence in many ways (a prefix cache of the old policy, a packed copy
-of a tied head, weights reloaded from disk after a wake-up). So nothing but ``sync_and_probe`` gives an engine
-weights, and it ends by comparing numbers.
+of a tied head, weights reloaded from disk after a wake-up). So nothing but ``sync_and_probe`` gives an engine weights.
+First every tensor is compared bit for bit, by checksums (`rollout.checksum`): at a learning rate of 1e-6 a policy that
+never arrived changes no log-probability that bfloat16 could show. Then a probe compares log-probabilities: it sees what
+lies behind the weights, kernels and caches.
 """
 
 from __future__ import annotations
@@ -10,11 +12,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from rollout.checksum import Checksums, differing
 from rollout.engine import Engine, GenerationRequest, SamplingParams
 
 BOUNDS = {torch.float32: 1e-4, torch.bfloat16: 0.3, torch.float16: 0.05}
@@ -29,9 +32,12 @@ TrainerLogprobs = Callable[[Sequences], Sequence[Sequence[float]]]
 
 
 class SyncError(RuntimeError):
-    """The engine does not serve the trainer's weights; both log-probabilities are of the worst probe token."""
+    """The engine does not serve the trainer's weights; both log-probabilities are of the worst probe token.
 
-    def __init__(self, message: str, engine_logprob: float, trainer_logprob: float) -> None:
+    They are not numbers where the weights themselves differ: then nothing was sampled.
+    """
+
+    def __init__(self, message: str, engine_logprob: float = math.nan, trainer_logprob: float = math.nan) -> None:
         super().__init__(message)
         self.engine_logprob = engine_logprob
         self.trainer_logprob = trainer_logprob
@@ -76,6 +82,9 @@ class SyncReport:
     trainer_logprob: float
     tokens: int
     seconds: float
+    tensors: int = 0
+    """How many tensors were compared bit for bit."""
+    checksum_seconds: float = 0.0
 
 
 def sync_and_probe(
@@ -87,6 +96,7 @@ def sync_and_probe(
     *,
     bound: float = BOUNDS[torch.float32],
     reduce_max: Callable[[float], float] = lambda value: value,
+    trainer_checksums: Callable[[], Checksums] | None = None,
 ) -> SyncReport:
     """Give ``engine`` the weights as policy ``version`` and prove that it serves them, or raise `SyncError`.
 
@@ -98,9 +108,14 @@ def sync_and_probe(
         bound: largest difference in nats; ``BOUNDS`` has one per floating-point type. What the probe can't see is
             smaller than this bound at its tokens.
         reduce_max: maximum of a number over all ranks, so that every rank raises or none does.
+        trainer_checksums: of the trainer's weights in the engine's type, read anew and not from what was sent; collective.
+            None: the probe alone.
     """
     started = time.perf_counter()
     engine.update_weights(named_tensors, version)
+    compared = time.perf_counter()
+    tensors = 0 if trainer_checksums is None else _compare(engine, trainer_checksums(), version, reduce_max)
+    checksum_seconds = time.perf_counter() - compared
     report = measure(engine, probe, trainer_logprobs, started)
     worst = reduce_max(_number(report.max_difference))
     if worst > bound:
@@ -111,7 +126,20 @@ def sync_and_probe(
             report.engine_logprob,
             report.trainer_logprob,
         )
-    return report
+    return replace(report, tensors=tensors, checksum_seconds=checksum_seconds)
+
+
+def _compare(engine: Engine, ours: Checksums, version: int, reduce_max: Callable[[float], float]) -> int:
+    """How many tensors are equal bit for bit; SyncError on every rank if any of any rank is not."""
+    wrong = differing(ours, engine.weight_checksums())
+    most = int(reduce_max(float(len(wrong))))
+    if most:
+        named = f", {wrong[0]} first" if wrong else " (on another rank)"
+        raise SyncError(
+            f"policy {version}: {most} of {len(ours)} weight tensors of the engine are not the trainer's bit for bit{named}: "
+            "the transfer left stale or corrupt weights; restart the engine, or stop and report it with the versions"
+        )
+    return len(ours)
 
 
 def measure(engine: Engine, probe: Probe, trainer_logprobs: TrainerLogprobs, started: float | None = None) -> SyncReport:

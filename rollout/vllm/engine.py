@@ -176,7 +176,7 @@ class VLLMEngine:
         self._require_awake("weight_checksums")
         shapes = {name: tuple(shape) for name, shape in self._expected.items()}
         try:
-            return added(self._llm.collective_rpc("weight_checksums", args=(shapes,)))
+            return added(self._llm.collective_rpc("weight_checksums", args=(shapes, self._arguments["dtype"])))
         except Exception as error:
             raise self._died("weight_checksums", error) from error
 

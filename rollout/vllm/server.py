@@ -46,6 +46,9 @@ class VLLMServer:
     """Tells a client that it talks to another server than before."""
     transfers: int = 0
     """Completed transfers of weights; a version alone can't tell this run's weights from an earlier run's."""
+    checked: int = -1
+    """The transfer that `checksums` belong to."""
+    checksums: dict[str, int] = field(default_factory=dict)
     clients: set[Connection] = field(default_factory=set)
     calls: Queue[_Call] = field(default_factory=Queue)
     waiting: list[_Call] = field(default_factory=list)
@@ -130,8 +133,13 @@ class VLLMServer:
             description = {key: getattr(self.engine, attribute) for key, attribute in names.items()}
             return {**description, "instance": self.instance, "transfers": self.transfers}
         if operation == "revive":  # every rank asks for it
+            self.checked = -1
             return None if self.engine.alive else self.engine.restart()
-        if operation in ("sleep", "wake", "metrics", "weight_checksums"):
+        if operation == "weight_checksums":  # every rank asks; one answer a transfer
+            if self.checked != self.transfers:
+                self.checksums, self.checked = self.engine.weight_checksums(), self.transfers
+            return self.checksums
+        if operation in ("sleep", "wake", "metrics"):
             return getattr(self.engine, operation)()
         raise ValueError(f"the sampler server knows no operation {operation!r}")
 

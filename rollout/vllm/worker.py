@@ -22,22 +22,26 @@ Shapes = Mapping[str, tuple[int, ...]]
 class WeightReader:
     """Methods that vLLM adds to its workers (``worker_extension_cls``), to be called by name through ``collective_rpc``."""
 
-    def weight_checksums(self, shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
-        """This worker's part of each parameter's checksum; a parameter that it can't find is left out."""
+    def weight_checksums(self, shapes: dict[str, tuple[int, ...]], dtype: str) -> dict[str, int]:
+        """This worker's part of each parameter's checksum; a parameter that it can't find is left out.
+
+        dtype: the engine's. A kernel may keep a bias in a wider type, with the same values.
+        """
         from vllm.distributed import get_tensor_model_parallel_rank
 
         with torch.inference_mode():
-            return model_checksums(self.model_runner.get_model(), shapes, get_tensor_model_parallel_rank())  # type: ignore[attr-defined]
+            model = self.model_runner.get_model()  # type: ignore[attr-defined]
+            return model_checksums(model, shapes, getattr(torch, dtype), get_tensor_model_parallel_rank())
 
 
-def model_checksums(model: nn.Module, shapes: Shapes, rank: int = 0) -> dict[str, int]:
+def model_checksums(model: nn.Module, shapes: Shapes, dtype: torch.dtype, rank: int = 0) -> dict[str, int]:
     """Checksums of a vLLM model's weights by Hugging Face name: of worker `rank`'s share, under tensor parallelism."""
     found: dict[str, int] = {}
     for name, block in held_weights(model):
         for part, rows in _unfused(model, name, block, shapes):
             whole = shapes[part]
             row, column, size = _place(model.get_submodule(name.rpartition(".")[0]), rows, whole, rank)
-            found[part] = block_checksum(rows[:size], whole, row, column) if size else 0
+            found[part] = block_checksum(rows[:size], whole, row, column, dtype) if size else 0
     return found
 
 
@@ -75,9 +79,8 @@ def _unfused(model: nn.Module, name: str, block: Tensor, shapes: Shapes) -> Iter
         return
     stem, _, leaf = name.rpartition(".")
     fused = stem.rpartition(".")[2]
-    parts = [
-        f"{stem.removesuffix(fused)}{part}.{leaf}" for part in (getattr(model, "packed_modules_mapping", None) or {}).get(fused, ())
-    ]
+    packed: Mapping[str, list[str]] = getattr(model, "packed_modules_mapping", None) or {}
+    parts = [f"{stem.removesuffix(fused)}{part}.{leaf}" for part in packed.get(fused, ())]
     if not parts or any(part not in shapes for part in parts):
         return  # no parameter of the trainer's: a buffer or a scale of vLLM's own
     module = model.get_submodule(stem)
@@ -91,7 +94,7 @@ def _local_sizes(module: nn.Module, whole: list[int]) -> list[int]:
     """Rows of each part of a fused matrix on this worker; keys and values are repeated where there are too few heads."""
     size = int(getattr(module, "tp_size", 1))
     repeats = int(getattr(module, "num_kv_head_replicas", 1))
-    return [rows // size * (repeats if index and repeats > 1 else 1) for index, rows in enumerate(whole)]
+    return [rows * (repeats if index else 1) // size for index, rows in enumerate(whole)]
 
 
 def _place(module: nn.Module, block: Tensor, whole: tuple[int, ...], rank: int) -> tuple[int, int, int]:

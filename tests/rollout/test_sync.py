@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from rollout.checksum import named_checksums
 from rollout.engine import EngineStateError
 from rollout.hf.engine import HFEngine
 from rollout.sync import Probe, SyncError, measure, module_logprobs, sync_and_probe
@@ -58,6 +59,75 @@ def test_weights_that_never_arrived_are_noticed(build_model, tokenizer):
     engine.update_weights = lambda tensors, version: [None for _ in tensors]
     with pytest.raises(SyncError):
         sync_and_probe(engine, copies(trainer), 1, PROBE, module_logprobs(trainer))
+
+
+def proven(engine, trainer, tensors, version=1, dtype=torch.float32):
+    """A sync with both proofs, as a run does it."""
+    checksums = lambda: named_checksums(named_weights(trainer), dtype)  # noqa: E731
+    return sync_and_probe(engine, tensors, version, PROBE, module_logprobs(trainer), bound=1.0, trainer_checksums=checksums)
+
+
+def a_step(model, masters, lr=1e-6):
+    """One step of the paper's learning rate, as AdamW takes it: nearly lr times a sign, added to float32 masters."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            masters[name] += torch.sign(torch.randn_like(masters[name])) * lr
+            parameter.copy_(masters[name])
+
+
+def one_bit(name):
+    def flip(pairs):
+        for found, tensor in pairs:
+            if found == name:
+                bits = tensor.view(torch.int32 if tensor.dtype == torch.float32 else torch.int16)
+                bits.view(-1)[7] ^= 1
+            yield found, tensor
+
+    return flip
+
+
+def swapped(pairs):
+    """Two layers exchanged, as a loader that mixes up names would."""
+    other = {"0": "1", "1": "0"}
+    held = dict(pairs)
+    for name, _ in held.items():
+        parts = name.split(".")
+        if parts[:2] == ["model", "layers"]:
+            parts[2] = other[parts[2]]
+        yield name, held[".".join(parts)]
+
+
+def stale(name, old):
+    return lambda pairs: ((found, old[found].clone() if found == name else tensor) for found, tensor in pairs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("fault", ["nothing arrives", "a stale tensor", "one bit", "swapped layers"])
+def test_what_no_log_probability_shows_at_the_papers_rate_is_caught_bit_for_bit(build_model, tokenizer, dtype, fault):
+    trainer = build_model(seed=1)
+    masters = {name: parameter.detach().clone() for name, parameter in trainer.named_parameters()}
+    trainer, engine = trainer.to(dtype), HFEngine(build_model().to(dtype), tokenizer)
+    assert proven(engine, trainer, copies(trainer), dtype=dtype).tensors == len(trainer.state_dict())
+    old = {name: tensor.clone() for name, tensor in named_weights(trainer)}
+    a_step(trainer, masters)
+    name = "model.layers.1.mlp.down_proj.weight"
+    faults = {"a stale tensor": stale(name, old), "one bit": one_bit(name), "swapped layers": swapped}
+    if fault == "nothing arrives":
+        engine.update_weights = lambda tensors, version: [None for _ in tensors]
+        tensors = copies(trainer)
+    else:
+        tensors = faults[fault](copies(trainer))
+    with pytest.raises(SyncError, match="not the trainer's bit for bit, model"):
+        proven(engine, trainer, tensors, 2, dtype)
+
+
+def test_every_rank_stops_where_one_ranks_tensor_differs(build_model, tokenizer):
+    trainer, engine = build_model(seed=1), HFEngine(build_model(), tokenizer)
+    with pytest.raises(SyncError, match=r"policy 1: 1 of \d+ weight tensors .* \(on another rank\)"):
+        sync_and_probe(
+            engine, copies(trainer), 1, PROBE, module_logprobs(trainer), reduce_max=lambda value: max(value, 1.0),
+            trainer_checksums=lambda: named_checksums(named_weights(trainer)),
+        )  # fmt: skip
 
 
 def test_not_a_number_is_a_difference(build_model, tokenizer):

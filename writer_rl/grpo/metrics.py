@@ -74,6 +74,8 @@ def engine_metrics(synced: SyncReport, ranks: Sequence[Mapping[str, float]]) -> 
     return {
         "rollout/sync_max_difference": synced.max_difference,
         "rollout/sync_mean_difference": synced.mean_difference,
+        "rollout/sync_equal_tensors": synced.tensors,
+        "time/sync_checksums": synced.checksum_seconds,
         "perf/prefix_cache_hit_rate": cached / prompts if prompts else 0.0,
     }
 

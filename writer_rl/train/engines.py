@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from memory_env import ObservationLimits, PromptTemplate
+from rollout.checksum import named_checksums
 from rollout.engine import Engine
 from rollout.hf.engine import HFEngine
-from rollout.sync import BOUNDS, Probe, SyncReport, module_logprobs, sync_and_probe
+from rollout.sync import BOUNDS, Probe, Sequences, SyncReport, TrainerLogprobs, sync_and_probe
 from rollout.weights import named_weights
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.config import DEFAULT_PROMPT, ConfigError, DataSection, SharedConfig, resolve
+from writer_rl.model.batching import collate
 from writer_rl.model.lora import merged
 from writer_rl.train.backend import Backend
 
@@ -69,14 +73,39 @@ def sync(engine: Engine, backend: Backend, version: int, probe: Probe, bound: fl
 
     The hf engine has the policy's own module, adapter included; another gets an adapter's weights merged.
     """
-    model = backend.policy.model
-    weights = named_weights(model)
+    model, engine_dtype = backend.policy.model, getattr(torch, dtype)
+
+    def weights() -> Iterator[tuple[str, torch.Tensor]]:
+        return named_weights(model) if isinstance(engine, HFEngine) else merged(model, named_weights(model))
+
     return sync_and_probe(
         engine,
-        weights if isinstance(engine, HFEngine) else merged(model, weights),
+        weights(),
         version,
         probe,
-        module_logprobs(model),
-        bound=bound or BOUNDS[getattr(torch, dtype)],
+        probe_logprobs(backend),
+        bound=bound or BOUNDS[engine_dtype],
         reduce_max=lambda value: backend.world.max([value])[0],
+        trainer_checksums=lambda: named_checksums(weights(), engine_dtype),
     )
+
+
+def probe_logprobs(backend: Backend) -> TrainerLogprobs:
+    """The trainer's side of a probe: the forward pass that trains."""
+
+    def compute(pairs: Sequences) -> list[list[float]]:
+        batch = collate([Demonstrated(tuple(prompt), tuple(completion)) for prompt, completion in pairs]).to(backend.device)
+        with torch.no_grad():
+            values, _ = backend.logprobs(batch)
+        table = batch.per_sample(values).tolist()
+        return [row[: len(completion)] for row, (_, completion) in zip(table, pairs, strict=True)]
+
+    return compute
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstrated:
+    """A prompt with the completion that was sampled for it."""
+
+    prompt_ids: tuple[int, ...]
+    completion_ids: tuple[int, ...]
