@@ -91,11 +91,13 @@ def test_silent_cells_are_counted_per_position(setting):  # noqa: F811
 
 
 def test_engine_figures_of_all_ranks():
-    synced = SyncReport(3, 2e-6, 1e-6, -1.0, -1.0, 16, 0.1)
+    synced = SyncReport(3, 2e-6, 1e-6, -1.0, -1.0, 16, 0.1, tensors=27, checksum_seconds=0.01)
     ranks = [{"prompt_tokens": 100.0, "cached_prompt_tokens": 60.0}, {"prompt_tokens": 300.0, "cached_prompt_tokens": 140.0}]
     assert metrics.engine_metrics(synced, ranks) == {
         "rollout/sync_max_difference": 2e-6,
         "rollout/sync_mean_difference": 1e-6,
+        "rollout/sync_equal_tensors": 27,
+        "time/sync_checksums": 0.01,
         "perf/prefix_cache_hit_rate": 0.5,
     }
     assert metrics.engine_metrics(synced, [{"prompt_tokens": 0.0}])["perf/prefix_cache_hit_rate"] == 0.0
