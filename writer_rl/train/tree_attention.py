@@ -1,13 +1,12 @@
 """Attention over a prefix tree: a token sees its ancestors and itself, and nothing is computed that no one sees.
 
-A tree's nodes stand in one packed row, depth first, so an edge and all below it are a slice. What an edge gives to attention
-is one rectangle: queries of its whole subtree, keys of the edge itself, causal from the top left corner. A node's ancestors are
-those of the edges above it, so its attention is put together from one rectangle per edge by their log-sum-exps,
+A tree's nodes stand in one packed row, depth first, so an edge and all below it are a slice. Pairs of tokens and ancestors come in
+rectangles (`tree_rectangles`): queries of a subtree, keys of an edge, causal from the top left corner. A node's attention is put
+together from those it appears in by their log-sum-exps,
 
     o = sum_e exp(l_e - l) o_e,   l = log sum_e exp(l_e),
 
-and backward each rectangle needs only o and l (the flash-attention recurrence, arXiv:2205.14135). No mask exists, no key is
-copied, and the work is exactly one product per (token, ancestor) pair.
+and backward each rectangle needs only o and l (the flash-attention recurrence, arXiv:2205.14135). No mask exists.
 
 `install` teaches an attention implementation of transformers to take a `tree` argument; without one it stays what it was.
 """
@@ -22,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from writer_rl.train.tree import Edge
+from writer_rl.train.tree_rectangles import Rectangle, Run, rectangles
 
 KEYWORD = "tree"
 """The keyword under which the edges travel through a transformers model's layers to its attention."""
@@ -67,7 +67,7 @@ def tree_attention(query: Tensor, key: Tensor, value: Tensor, edges: Sequence[Ed
         groups = query.shape[1] // key.shape[1]
         if groups > 1:
             key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
-        return _Rectangles.apply(query, key, value, tuple(edges), scale)
+        return _Rectangles.apply(query, key, value, rectangles(tuple(edges)), scale)
     return _by_paths(query, key, value, edges, scale)
 
 
@@ -113,46 +113,54 @@ _backward: Callable[..., tuple[Tensor, Tensor, Tensor]] = torch.ops.aten._scaled
 
 
 class _Rectangles(torch.autograd.Function):
-    """Query, key, value [1, H, N, D] on the CPU -> [1, N, H, D], one flash-attention call an edge."""
+    """Query, key, value [1, H, N, D] on the CPU -> [1, N, H, D], one flash-attention call a rectangle."""
 
     @staticmethod
-    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, edges: tuple[Edge, ...], scale: float | None) -> Tensor:
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, plan: tuple[Rectangle, ...], scale: float | None) -> Tensor:
         _, heads, nodes, size = query.shape
         wide = torch.promote_types(query.dtype, torch.float32)
         out = query.new_empty(1, nodes, heads, size, dtype=wide).transpose(1, 2)
         lse = query.new_empty(1, heads, nodes, dtype=wide)
-        for edge in edges:
-            own, below = slice(edge.start, edge.stop), slice(edge.start, edge.end)
-            part, part_lse = _forward(query[:, :, below], key[:, :, own], value[:, :, own], 0.0, True, scale=scale)
-            if edge.parent < 0:
-                out[:, :, below], lse[:, :, below] = part, part_lse
+        for lead, start, stop, end, first in plan:
+            asking, asked = (*lead, (start, end)), (*lead, (start, stop))
+            part, part_lse = _forward(_rows(query, asking), _rows(key, asked), _rows(value, asked), 0.0, True, scale=scale)
+            skip = part.shape[2] - (end - start)
+            part, part_lse = part[:, :, skip:], part_lse[:, :, skip:]
+            if first:
+                out[:, :, start:end], lse[:, :, start:end] = part, part_lse
             else:
-                total = lse[:, :, below]
-                out[:, :, below].lerp_(part.to(wide), torch.sigmoid(part_lse - total).unsqueeze(-1))
+                total = lse[:, :, start:end]
+                out[:, :, start:end].lerp_(part.to(wide), torch.sigmoid(part_lse - total).unsqueeze(-1))
                 torch.logaddexp(total, part_lse, out=total)
         out = out.to(query.dtype)
         ctx.save_for_backward(query, key, value, out, lse)
-        ctx.edges, ctx.scale = edges, scale
+        ctx.plan, ctx.scale = plan, scale
         return out.transpose(1, 2)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, out, lse = ctx.saved_tensors
-        grad = upstream.transpose(1, 2)
-        to_query = torch.zeros_like(query, dtype=lse.dtype)
-        to_key, to_value = torch.empty_like(key), torch.empty_like(value)
-        for edge in ctx.edges:
-            own, below = slice(edge.start, edge.stop), slice(edge.start, edge.end)
-            part, to_key[:, :, own], to_value[:, :, own] = _backward(
-                grad[:, :, below],
-                query[:, :, below],
-                key[:, :, own],
-                value[:, :, own],
-                out[:, :, below],
-                lse[:, :, below],
-                0.0,
-                True,
-                scale=ctx.scale,
-            )
-            to_query[:, :, below] += part
-        return to_query.to(query.dtype), to_key, to_value, None, None
+        upstream = upstream.transpose(1, 2)
+        to_query, to_key, to_value = (torch.zeros_like(each, dtype=lse.dtype) for each in (query, key, value))
+        for lead, start, stop, end, _ in ctx.plan:
+            asking, asked = (*lead, (start, end)), (*lead, (start, stop))
+            keys, values = _rows(key, asked), _rows(value, asked)
+            skip = keys.shape[2] - (stop - start)
+            grad = upstream[:, :, start:end]
+            if skip:  # what the lead's queries find is thrown away
+                grad = torch.cat([grad.new_zeros(*grad.shape[:2], skip, grad.shape[3]), grad], 2)
+            saved = (_rows(query, asking), keys, values, _rows(out, asking), _rows(lse, asking))
+            part, key_part, value_part = _backward(grad, *saved, 0.0, True, scale=ctx.scale)
+            to_query[:, :, start:end] += part[:, :, skip:]
+            at = 0
+            for begin, after in asked:
+                rows = slice(at, at := at + after - begin)
+                to_key[:, :, begin:after] += key_part[:, :, rows]
+                to_value[:, :, begin:after] += value_part[:, :, rows]
+        return to_query.to(query.dtype), to_key.to(key.dtype), to_value.to(value.dtype), None, None
+
+
+def _rows(tensor: Tensor, runs: Sequence[Run]) -> Tensor:
+    """The nodes of these runs; a view where it is one run."""
+    parts = [tensor[:, :, start:stop] for start, stop in runs]
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 2)

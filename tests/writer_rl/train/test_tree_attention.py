@@ -7,7 +7,8 @@ import torch
 
 from tests.writer_rl.tiny_run import make_model
 from writer_rl.train.tree import PrefixTree
-from writer_rl.train.tree_attention import TreeUnsupported, _by_paths, install, tree_attention
+from writer_rl.train.tree_attention import TreeUnsupported, _by_paths, _Rectangles, install, tree_attention
+from writer_rl.train.tree_rectangles import rectangles
 
 HEADS, KV_HEADS, SIZE = 4, 2, 8
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 0.1}
@@ -42,8 +43,13 @@ def definition(tree, query, key, value, scale):
     return (scores.softmax(-1) @ value).transpose(1, 2)
 
 
+def one_an_edge(query, key, value, edges, scale):
+    key, value = (each.repeat_interleave(HEADS // KV_HEADS, 1) for each in (key, value))
+    return _Rectangles.apply(query, key, value, rectangles(edges, float("inf")), scale)
+
+
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("attention", [tree_attention, _by_paths], ids=["rectangles", "paths"])
+@pytest.mark.parametrize("attention", [tree_attention, one_an_edge, _by_paths], ids=["joined", "one an edge", "paths"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_value_and_gradient_are_those_of_softmax_over_ancestors(dtype, attention, seed):
     tree = random_tree(seed)
