@@ -1,11 +1,11 @@
 """The same work on one rank and on two (gloo): wall time, CPU time, tokens/s.
 
-    python tests/benchmarks/bench_ranks.py [--samples 128] [--repeats 4] [--stages 0 2] [--pairs 2] [--rounds 3]
+    python tests/benchmarks/bench_ranks.py [--repeats 4] [--stages 0 2] [--pairs 2] [--rounds 3]
 
 Two tables, one thread per rank:
 
-    update    one policy update (reference, two epochs) of the tiny Writer's architecture with random weights on the samples of
-              bench_trainer.py; their losses must agree
+    update    one policy update (reference, two epochs) of the tiny Writer's architecture with random weights on the demo's
+              row of recorded_updates.py; their losses must agree
     round     whole rounds of configs/demo.yaml by launch/grpo.py: rollouts, rewards, questions, update, sync, checkpoint; the
               first is not counted, and the returns of both must agree
 
@@ -25,17 +25,28 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 
-def work(samples: int, repeats: int, stage: int) -> None:
+def make_model(seed: int, vocabulary: int) -> Any:
+    """The tiny Writer's architecture with random weights."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    torch.manual_seed(seed)
+    config = AutoConfig.from_pretrained(ROOT / "configs" / "tiny_writer", vocab_size=vocabulary)
+    return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+
+
+def work(repeats: int, stage: int) -> None:
     """One rank's part; rank 0 prints a JSON line."""
     from writer_rl.train.distributed import connect, disconnect
 
     world = connect(threads=1)
-    from tests.benchmarks.bench_trainer import make_model, make_samples
+    from tests.benchmarks.recorded_updates import recorded, vocabulary_of
     from writer_rl.config import GRPOTrainer
     from writer_rl.grpo.samples import balanced_shares
     from writer_rl.grpo.update import update_policy
@@ -45,10 +56,10 @@ def work(samples: int, repeats: int, stage: int) -> None:
     from writer_rl.train.packing import packing
 
     settings = GRPOTrainer(lr=1e-4, kl_limit=None, micro_batch_tokens=2048, zero_stage=stage)
-    everything = make_samples(samples, make_model(0).config.vocab_size)
+    everything, vocabulary = recorded("demo"), vocabulary_of("demo")
     share = balanced_shares(everything, world.size, packing(settings.packing))[world.rank]
-    reference = Policy(make_model(1)).requires_grad_(False)
-    trainer = Backend(Policy(make_model(0)), settings, world)
+    reference = Policy(make_model(1, vocabulary)).requires_grad_(False)
+    trainer = Backend(Policy(make_model(0, vocabulary)), settings, world)
     walls, cpus, loss = [], [], None
     for repeat in range(repeats + 1):
         world.barrier()
@@ -67,9 +78,9 @@ def work(samples: int, repeats: int, stage: int) -> None:
     disconnect()
 
 
-def update_row(stage: int, ranks: int, samples: int, repeats: int) -> dict[str, float]:
+def update_row(stage: int, ranks: int, repeats: int) -> dict[str, float]:
     """One process group does the work of `work`."""
-    done = torchrun(ranks, __file__, "--samples", samples, "--repeats", repeats, "--work", stage)
+    done = torchrun(ranks, __file__, "--repeats", repeats, "--work", stage)
     return json.loads(done.splitlines()[-1])
 
 
@@ -109,7 +120,6 @@ def paired(pairs: int, tolerance: float, measure: Callable[[int], dict[str, floa
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--samples", type=int, default=128)
     options.add_argument("--repeats", type=int, default=4)
     options.add_argument("--stages", type=int, nargs="+", default=[0, 2])
     options.add_argument("--pairs", type=int, default=2)
@@ -117,11 +127,11 @@ def main() -> None:
     options.add_argument("--work", type=int, help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.work is not None:
-        work(chosen.samples, chosen.repeats, chosen.work)
+        work(chosen.repeats, chosen.work)
         return
     print(f"{'update':<20}{'wall s':>10}{'CPU s':>10}{'tokens/s':>12}{'against one rank':>18}")
     for stage in chosen.stages:
-        rows = paired(chosen.pairs, 1e-4, lambda ranks, stage=stage: update_row(stage, ranks, chosen.samples, chosen.repeats))
+        rows = paired(chosen.pairs, 1e-4, lambda ranks, stage=stage: update_row(stage, ranks, chosen.repeats))
         for ranks, row in rows.items():
             rate, gain = row["tokens"] / row["wall"], rows[1]["wall"] / row["wall"]
             print(f"{label(stage, ranks):<20}{row['wall']:>10.2f}{row['cpu']:>10.2f}{rate:>12,.0f}{gain:>17.2f}x")

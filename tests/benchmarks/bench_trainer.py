@@ -1,176 +1,213 @@
-"""CPU seconds of one policy update (reference, two epochs) against bare PyTorch loops that do the same work.
+"""One policy update, replayed by several trainers from the same recorded samples: CPU seconds, tokens forwarded, peak memory.
 
-    OMP_NUM_THREADS=1 python tests/benchmarks/bench_trainer.py [--samples 96] [--repeats 5] [--stage 0]
+    python tests/benchmarks/bench_trainer.py [--rows demo ragged] [--sizes 1M 25M] [--repeats 3] [--csv FILE]
 
-The tiny Writer's architecture with random weights; prompts of 40-230 tokens (mean 117), completions of 10-66 (mean 34). Three
-trainers, alternating in one process, CPU time of this process, the first update of each not counted:
+    tree      this trainer, what samples share computed once (trainer.packing: tree)
+    padded    this trainer, padded micro-batches of similar lengths
+    bare      a plain PyTorch loop: samples in order, batches of 16 padded with a mask, full softmax, an own pass for pi_old
+    trl       TRL's GRPOTrainer, replaying through rollout_func   (pip install -e .[bench], or --trl FOLDER that holds it)
+    baseline  the trainer of another checkout of this repository  (--baseline FOLDER, such as a git worktree of 14dc633)
 
-    trainer        writer_rl.grpo.update: sorted micro-batches by token budget, no logits but the completion's, pi_old from epoch 1
-    bare, same     plain PyTorch on the same micro-batches with the same forwards and a full [B, L, V] softmax
-    bare, usual    what a plain implementation does: samples in order, batches of 16, an attention mask, an own pass for pi_old
-
-Before any timing the three gradients of one update must agree. Tokens/s: prompt and completion tokens, once per epoch.
+An update is: reference log-probabilities, two epochs, KL on, AdamW. Each trainer runs in a fresh process, one thread, and does two
+updates, of which the second counts; A B C, A B C, so that what disturbs the machine disturbs all. Gradient norms of both updates
+must agree to 1e-3 first. CPU seconds are the process's; on a GPU wall seconds are taken instead, and with --peak-tflops the share of
+the device's peak (MFU) that 6 FLOPs a parameter and token make up. Tokens/s: prompt and completion tokens of the samples, once an
+epoch, whatever a trainer forwards.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
+import csv
+import json
+import os
+import platform
 import statistics
+import subprocess
 import sys
-import time
+import tempfile
+from dataclasses import asdict
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
 
-from writer_rl.train.distributed import connect, prepare_environment
+SIZES = {
+    "1M": {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 384},
+    "25M": {"hidden_size": 384, "num_hidden_layers": 8, "num_attention_heads": 6, "intermediate_size": 1792},
+}
+COLUMNS = (
+    "date",
+    "machine",
+    "torch",
+    "transformers",
+    "trl",
+    "commit",
+    "row",
+    "size",
+    "parameters",
+    "samples",
+    "tokens",
+    "distinct",
+)
+MEASURED = ("trainer", "repeat", "seconds", "tokens_per_s", "forwarded", "peak_mib", "grad_norm_1", "grad_norm_2", "mfu")
+AGREE = 1e-3
 
-prepare_environment()
-import torch  # noqa: E402
-from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
 
-from writer_rl.config import ROOT, GRPOTrainer  # noqa: E402
-from writer_rl.grpo.objective import clipped_grpo  # noqa: E402
-from writer_rl.grpo.samples import Sample  # noqa: E402
-from writer_rl.grpo.update import update_policy  # noqa: E402
-from writer_rl.model.batching import length, micro_batches  # noqa: E402
-from writer_rl.model.policy import Policy  # noqa: E402
-from writer_rl.train.backend import Backend  # noqa: E402
+def save_model(folder: Path, size: str, seed: int, vocabulary: int) -> None:
+    """A random Qwen2 of this size; the same files for every trainer."""
+    import torch
+    from tokenizers import Tokenizer, models
+    from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedTokenizerFast, Qwen2Config
 
-PROTOTYPE = 3_100  # tokens/s per thread of the prototype's update (two epochs, an own pass for pi_old)
-USUAL_BATCH = 16
-
-
-def make_model(seed: int):
+    shape = SIZES[size]
+    config = Qwen2Config(
+        **shape, num_key_value_heads=shape["num_attention_heads"], vocab_size=vocabulary, tie_word_embeddings=True,
+        max_position_embeddings=4096, pad_token_id=0, eos_token_id=1, bos_token_id=None,
+    )  # fmt: skip
     torch.manual_seed(seed)
-    return AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(ROOT / "configs" / "tiny_writer"), dtype=torch.float32)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    model.generation_config = GenerationConfig(pad_token_id=0, eos_token_id=1)
+    model.save_pretrained(folder)
+    # TRL asks for a tokenizer, though it only ever sees ids here.
+    words = {f"w{i}": i for i in range(vocabulary)}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel(words, "w2")), pad_token="w0", eos_token="w1")
+    tokenizer.save_pretrained(folder)
 
 
-def make_samples(count: int, vocabulary: int) -> list[Sample]:
-    dice = random.Random(0)
+def prepare(folder: Path, row: str, size: str) -> dict[str, Any]:
+    """Samples and models of a row as files; what the CSV says of them."""
+    from recorded_updates import recorded, vocabulary_of
+    from transformers import AutoModelForCausalLM
 
-    def ids(low: int, mode: int, high: int) -> tuple[int, ...]:
-        return tuple(dice.randrange(vocabulary) for _ in range(round(dice.triangular(low, high, mode))))
+    from writer_rl.train.tree import PrefixTree
 
-    drawn = []
-    for number in range(count):
-        completion = ids(10, 26, 66)
-        drawn.append(
-            Sample("n", number, 0, ids(40, 81, 230), completion, (-1.0,) * len(completion), dice.choice([-1.5, 0.5, 1.0]))
-        )
-    return drawn
-
-
-class Bare:
-    """A plain loop over fixed groups of samples."""
-
-    def __init__(self, samples: list[Sample], groups: list[list[int]], own_old_pass: bool, masked: bool, rate: float) -> None:
-        self.model, self.reference = make_model(0), make_model(1).requires_grad_(False)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=rate, weight_decay=0.0, fused=True)
-        self.batches = [self._pad([samples[i] for i in group]) for group in groups]
-        self.samples, self.own_old_pass, self.masked = samples, own_old_pass, masked
-
-    def update(self, epochs: int = 2, step: bool = True) -> None:
-        with torch.no_grad():
-            fixed = [self._logp(self.reference, batch) for batch in self.batches]
-            old = [self._logp(self.model, batch) if self.own_old_pass else None for batch in self.batches]
-        for _ in range(epochs):
-            for index, batch in enumerate(self.batches):
-                logp = self._logp(self.model, batch)
-                old[index] = logp.detach() if old[index] is None else old[index]
-                result = clipped_grpo(logp, old[index], fixed[index], batch["advantages"], batch["targets_mask"])
-                (result.loss * len(batch["advantages"]) / len(self.samples)).backward()
-            if step:
-                torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-                self.optimizer.step()
-                self.optimizer.zero_grad()
-
-    def _logp(self, model, batch):
-        mask = batch["attention_mask"] if self.masked else None
-        logits = model(input_ids=batch["input_ids"], attention_mask=mask, use_cache=False).logits[:, :-1]
-        return torch.log_softmax(logits, -1).gather(-1, batch["input_ids"][:, 1:, None])[..., 0]
-
-    @staticmethod
-    def _pad(samples: list[Sample]) -> dict[str, torch.Tensor]:
-        width = max(map(length, samples))
-        ids = torch.zeros(len(samples), width, dtype=torch.long)
-        attended = torch.zeros_like(ids)
-        scored = torch.zeros(len(samples), width - 1, dtype=torch.bool)
-        for row, sample in enumerate(samples):
-            ids[row, : length(sample)] = torch.tensor([*sample.prompt_ids, *sample.completion_ids])
-            attended[row, : length(sample)] = 1
-            scored[row, len(sample.prompt_ids) - 1 : length(sample) - 1] = True
-        advantages = torch.tensor([sample.advantage for sample in samples])
-        return {"input_ids": ids, "attention_mask": attended, "targets_mask": scored, "advantages": advantages}
+    samples = recorded(row, size)
+    (folder / "samples.json").write_text(json.dumps([asdict(s) for s in samples]))
+    for seed, name in enumerate(("policy", "reference")):
+        save_model(folder / name, size, seed, vocabulary_of(row))
+    sequences = [(*s.prompt_ids, *s.completion_ids) for s in samples]
+    model = AutoModelForCausalLM.from_pretrained(folder / "policy")
+    return {
+        "parameters": model.num_parameters(),
+        "samples": len(samples),
+        "tokens": sum(map(len, sequences)),
+        "distinct": len(PrefixTree.of(sequences)),
+    }
 
 
-def check_gradients(trainer: Backend, reference: Policy, settings: GRPOTrainer, bare: list[Bare], samples: list[Sample]) -> None:
-    """All three gradients of a first epoch agree, or the timing would compare different work."""
-    seen = {}
+def measure(trainer: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """One trainer in a fresh process."""
+    environment = dict(os.environ, OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", WANDB_MODE="disabled", TOKENIZERS_PARALLELISM="false")
+    paths = {"trl": options.trl, "baseline": options.baseline}
+    environment["BENCH_PATH"] = str(paths.get(trainer) or "")
+    command = [sys.executable, str(HERE / "trainer_worker.py"), trainer, str(folder), str(options.budget or 0)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    if not lines:
+        raise SystemExit(f"{trainer} failed:\n{done.stderr[-3000:]}")
+    return json.loads(lines[-1].removeprefix("RESULT "))
 
-    def look() -> None:
-        seen.update({name: p.grad.clone() for name, p in trainer.policy.model.named_parameters()})
-        raise StopIteration
 
-    real_step, trainer.step = trainer.step, lambda lr_factor=1.0: look()
-    try:
-        update_policy(trainer, reference, samples, settings)
-    except StopIteration:
-        pass
-    finally:
-        trainer.step = real_step
-        trainer.discard()
-    for loop in bare:
-        loop.update(epochs=1, step=False)
-        worst = max(
-            ((p.grad - seen[name]).abs().max() / seen[name].abs().max()).item() for name, p in loop.model.named_parameters()
-        )
-        loop.optimizer.zero_grad()
-        assert worst < 1e-4, f"gradients differ by {worst:.1e}"
-        print(f"gradients agree to {worst:.0e}")
+def check(results: dict[str, dict[str, Any]]) -> None:
+    """All trainers have the same gradient norms, or their times compare different work."""
+    norms = {name: result["grad_norms"] for name, result in results.items()}
+    expected = next(iter(norms.values()))
+    for found in norms.values():
+        for ours, theirs in zip(found, expected, strict=True):
+            if abs(ours - theirs) > AGREE * abs(theirs):
+                raise SystemExit(f"gradient norms differ, times would compare different work: {norms}")
+    print(f"  gradient norms agree: {', '.join(f'{norm:.6f}' for norm in expected)} ({', '.join(norms)})")
 
 
 def main() -> None:
+    from recorded_updates import ROWS
+
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--samples", type=int, default=96)
-    options.add_argument("--repeats", type=int, default=5)
-    options.add_argument("--stage", type=int, default=0, help="ZeRO stage of the trainer")
-    options.add_argument("--budget", type=int, default=2048, help="trainer.micro_batch_tokens")
+    options.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    options.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    options.add_argument("--trainers", nargs="+", default=["tree", "padded", "bare"])
+    options.add_argument("--repeats", type=int, default=3)
+    options.add_argument("--budget", type=int, help="trainer.micro_batch_tokens of tree, padded and baseline; default: theirs")
+    options.add_argument("--trl", type=Path, help="a folder with TRL in it; adds the trainer trl")
+    options.add_argument("--baseline", type=Path, help="another checkout; adds the trainer baseline")
+    options.add_argument("--csv", type=Path, help="append the measurements to this file")
+    options.add_argument("--peak-tflops", type=float, help="of the device, for MFU")
     chosen = options.parse_args()
-    world = connect(threads=1)
-    settings = GRPOTrainer(lr=1e-4, kl_limit=None, micro_batch_tokens=chosen.budget, zero_stage=chosen.stage)
-    vocabulary = make_model(0).config.vocab_size
-    samples = make_samples(chosen.samples, vocabulary)
-    tokens = sum(map(length, samples))
-    reference = Policy(make_model(1)).requires_grad_(False)
-    trainer = Backend(Policy(make_model(0)), settings, world)
-    usual = [list(range(i, min(i + USUAL_BATCH, len(samples)))) for i in range(0, len(samples), USUAL_BATCH)]
-    same = Bare(samples, micro_batches(samples, chosen.budget), own_old_pass=False, masked=False, rate=settings.lr)
-    plain = Bare(samples, usual, own_old_pass=True, masked=True, rate=settings.lr)
-    if chosen.stage == 0:
-        check_gradients(trainer, reference, settings, [same, plain], samples)
-    rows = {
-        "trainer": lambda: update_policy(trainer, reference, samples, settings),
-        "bare, same": same.update,
-        "bare, usual": plain.update,
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in rows}
-    for repeat in range(chosen.repeats + 1):
-        for name, run in rows.items():
-            started = time.process_time()
-            run()
-            if repeat:
-                seconds[name].append(time.process_time() - started)
-    parameters = sum(p.numel() for p in trainer.policy.model.parameters())
+    names = chosen.trainers + ["trl"] * bool(chosen.trl) + ["baseline"] * bool(chosen.baseline)
+    for size in chosen.sizes:
+        for row in chosen.rows:
+            with tempfile.TemporaryDirectory() as folder:
+                run_row(row, size, names, Path(folder), chosen)
+
+
+def run_row(row: str, size: str, names: list[str], folder: Path, options: argparse.Namespace) -> None:
+    """All trainers on one row, alternating; printed and appended to the CSV."""
+    from recorded_updates import ROWS
+
+    facts = prepare(folder, row, size)
     print(
-        f"\n{parameters:,} parameters, {len(samples)} samples, {tokens:,} tokens, {settings.epochs} epochs, ZeRO {chosen.stage}"
+        f"\n{size}, {ROWS[row][1]}: {facts['samples']} samples, {facts['tokens']:,} tokens, {facts['distinct']:,} distinct",
+        flush=True,
     )
-    print(f"{'':<14}{'CPU s/update':>14}{'tokens/s':>12}{'against trainer':>18}")
-    for name, values in seconds.items():
-        ratio = statistics.median(v / t for v, t in zip(values, seconds["trainer"], strict=True))
-        median = statistics.median(values)
-        print(f"{name:<14}{median:>14.2f}{tokens * settings.epochs / median:>12,.0f}{ratio:>17.2f}x")
-    print(f"{'prototype':<14}{'':>14}{PROTOTYPE:>12,}")
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, {cpu_name()}"
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True).stdout.strip()
+    versions = {"torch": version("torch"), "transformers": version("transformers"), "trl": "1.16.0" if options.trl else ""}
+    head = {"date": date.today().isoformat(), "machine": machine, **versions, "commit": commit, "row": row, "size": size, **facts}
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    last: dict[str, dict[str, Any]] = {}
+    for repeat in range(options.repeats):
+        last = {name: measure(name, folder, options) for name in names}
+        check(last)
+        for name, found in last.items():
+            seconds[name].append(found["seconds"])
+            work = 2 * facts["tokens"]  # two epochs
+            flops = facts["parameters"] * facts["tokens"] * (2 * 6 + 2)
+            record = {
+                **head,
+                "trainer": name,
+                "repeat": repeat,
+                "seconds": round(found["seconds"], 3),
+                "tokens_per_s": round(work / found["seconds"]),
+                "forwarded": found["forwarded"],
+                "peak_mib": round(found["peak_mib"]),
+                "grad_norm_1": found["grad_norms"][0],
+                "grad_norm_2": found["grad_norms"][1],
+                "mfu": round(flops / found["seconds"] / options.peak_tflops / 1e12, 4) if options.peak_tflops else "",
+            }
+            append(options.csv, record)
+    print(f"  {'':<10}{'s/update':>10}{'tokens/s':>10}{'forwarded':>11}{'peak MiB':>10}{'against tree':>14}")
+    for name in names:
+        ratios = [ours / tree for ours, tree in zip(seconds[name], seconds.get("tree", seconds[names[0]]), strict=True)]
+        median = statistics.median(seconds[name])
+        print(
+            f"  {name:<10}{median:>10.2f}{2 * facts['tokens'] / median:>10,.0f}{last[name]['forwarded']:>11,}"
+            f"{last[name]['peak_mib']:>10,.0f}{statistics.median(ratios):>13.2f}x",
+            flush=True,
+        )
+
+
+def append(path: Path | None, record: dict[str, Any]) -> None:
+    """One line of the CSV, with a header where it is new."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, (*COLUMNS, *MEASURED), lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow(record)
+
+
+def cpu_name() -> str:
+    """The processor as Linux names it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
 
 
 if __name__ == "__main__":

@@ -23,35 +23,40 @@ SPECIAL = ["<pad>", "<end>", "<user>", "<writer>"]
 VOCABULARY = {"demo": 1400, "writer": 4096}
 """Sizes of the two tokenizers: about that of the tiny Writer, and one that reads English instructions."""
 ROWS = {
-    "demo": ("demo", 4, "prompts of the demo (tiny_writer.jinja), 4 networks"),
-    "writer": ("writer", 2, "long prompts (writer.jinja), 2 networks"),
-    "ragged": ("ragged", 5, "random tokens: heads that part, completions of 30 to 150"),
-    "equal": ("equal", 5, "random tokens: equal lengths, prompts of 600, completions of 90"),
+    "demo": ("demo", "prompts of the demo (tiny_writer.jinja)"),
+    "writer": ("writer", "long prompts (writer.jinja)"),
+    "ragged": ("ragged", "random tokens, heads that part, completions of 30 to 150"),
+    "equal": ("equal", "random tokens, prompts of 600, completions of 90"),
 }
-"""Row of the benchmark: its kind, how many networks (or positions), in words."""
+"""Row of the benchmark: its kind, and in words."""
+NETWORKS = {"1M": {"demo": 4, "writer": 2}, "25M": {"demo": 1, "writer": 1}}
+POSITIONS = {"1M": (0, 1, 2, 3, 4), "25M": (1, 3)}
+"""How much of it for a model of this size: conversations, or positions of random tokens."""
 KEEP, REWORD, SWAP = 0.93, 0.12, 0.10
 """How siblings differ: the share of actions kept, of contents with another word, of outputs with two actions swapped."""
 
 
-def recorded(row: str) -> list[Sample]:
-    """The samples of a row, groups of eight at the same position, advantages of mean 0; a pure function of its name."""
-    kind, size, _ = ROWS[row]
-    return _random_tokens(kind == "equal", size) if kind in ("ragged", "equal") else _conversations(kind, size)
+def recorded(row: str, size: str = "1M") -> list[Sample]:
+    """The samples of a row, groups of eight at the same position, advantages of mean 0; a pure function of its arguments."""
+    kind = ROWS[row][0]
+    if kind in ("ragged", "equal"):
+        return _random_tokens(kind == "equal", POSITIONS[size])
+    return _conversations(kind, NETWORKS[size][kind])
 
 
 def vocabulary_of(row: str) -> int:
     """Ids below this occur."""
-    return VOCABULARY[ROWS[row][0]] if ROWS[row][0] in VOCABULARY else VOCABULARY["demo"]
+    return VOCABULARY["writer" if row == "writer" else "demo"]
 
 
-def _random_tokens(equal: bool, positions: int) -> list[Sample]:
+def _random_tokens(equal: bool, positions: Sequence[int]) -> list[Sample]:
     dice = random.Random(7)
 
     def ids(count: int) -> tuple[int, ...]:
         return tuple(dice.randrange(len(SPECIAL), VOCABULARY["demo"]) for _ in range(count))
 
     system, found = ids(250), []
-    for position in range(positions):
+    for position in positions:
         shared, heads = ids(250 if equal else 150), [ids(18) for _ in range(6 * position)]
         advantages = _advantages(dice)
         for trajectory in range(GROUP):
@@ -65,7 +70,7 @@ def _random_tokens(equal: bool, positions: int) -> list[Sample]:
 
 
 def _conversations(kind: str, networks: int) -> list[Sample]:
-    encode = tokenizer(kind)
+    encode = tokenizer(kind, networks)
     dice = random.Random(kind)
     found = []
     for network, trajectories in written(kind, networks):
@@ -122,7 +127,7 @@ def _varied(actions: Sequence[dict[str, Any]], state: MemoryState, segment: Segm
 
 
 @lru_cache(maxsize=4)
-def tokenizer(kind: str) -> Callable[[str], tuple[int, ...]]:
+def tokenizer(kind: str, networks: int) -> Callable[[str], tuple[int, ...]]:
     """Text to ids, by a byte-level BPE of VOCABULARY[kind] trained on the texts of the row itself."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -133,9 +138,7 @@ def tokenizer(kind: str) -> Callable[[str], tuple[int, ...]]:
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY[kind], special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
     )
-    texts = [
-        part for _, trajectories in written(kind, ROWS[kind][1]) for steps in trajectories for pair in steps for part in pair
-    ]
+    texts = [part for _, trajectories in written(kind, networks) for steps in trajectories for pair in steps for part in pair]
     bpe.train_from_iterator(texts, trainer)
     return lambda text: tuple(bpe.encode(text).ids)
 

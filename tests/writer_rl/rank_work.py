@@ -77,7 +77,7 @@ def weighted(samples):
 
 def skips(world, stage):
     """Updates of which one rank alone has a reason to skip; each followed by a healthy one."""
-    settings = GRPOTrainer(zero_stage=stage, lr=1e-2, kl_limit=0.5, micro_batch_tokens=40)
+    settings = GRPOTrainer(zero_stage=stage, lr=1e-2, kl_limit=0.2, micro_batch_tokens=40)
     near, far = Policy(make_model()).requires_grad_(False), Policy(make_model(seed=1)).requires_grad_(False)
     broken = Policy(make_model()).requires_grad_(False)
     broken.model.model.norm.weight.fill_(float("nan"))

@@ -72,7 +72,7 @@ def test_what_one_rank_alone_sees_both_skip_and_go_on(seen, stage, reason, names
         assert found["untouched"] and found["same_afterwards"] and found["epochs"]
         assert found["steps"] == 2
     if reason == "kl":
-        assert ours["kl"] == theirs["kl"] > 0.5
+        assert ours["kl"] == theirs["kl"] > 0.2
 
 
 @pytest.mark.parametrize("stage", STAGES)

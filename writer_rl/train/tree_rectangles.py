@@ -1,8 +1,8 @@
 """A tree's (token, ancestor) pairs as rectangles: which queries ask which keys in one call of an attention kernel.
 
-The plain plan is one rectangle an edge: queries of its subtree, keys of its own nodes, causal from the top left corner. A query costs
-a kernel about as much as 80 keys (float32, AVX2), however few keys it asks, and every edge above a node asks it once more. Short
-edges are therefore not asked by themselves: their nodes go in front of each edge below, as queries and as keys.
+The plain plan is one rectangle an edge: queries of its subtree, keys of its own nodes, causal from the top left corner. A query
+costs a kernel about as much as 80 keys (float32, AVX2), however few keys it asks, and every edge above a node asks it once more.
+Short edges are therefore not asked by themselves: their nodes go in front of each edge below, as queries and as keys.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from writer_rl.train.tree import Edge
 
 LEAD_COST = 8.0
-"""What a node that leads another edge costs, in queries: itself, its keys, and the copies, forward and backward. Measured: 5 to 10
-are equally good."""
+"""What a node that leads another edge costs, in queries: itself, its keys, and the copies, forward and backward. By measurement;
+5 to 10 are equally good."""
 
 Run = tuple[int, int]
 """Nodes [start, stop)."""
@@ -40,7 +40,7 @@ class Rectangle(NamedTuple):
 
 @lru_cache(maxsize=256)
 def rectangles(edges: tuple[Edge, ...], lead_cost: float = LEAD_COST) -> tuple[Rectangle, ...]:
-    """Rectangles that hold every (node, ancestor or itself) pair once; one that begins a node's attention comes before the others.
+    """Rectangles that hold every (node, ancestor or itself) pair once; the one that begins a node's attention comes first.
 
     An edge joins those below it where this costs less than asking for everything below it once more. lead_cost: infinite for
     one rectangle an edge.
