@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from memory_env.records import DERIVED_LAYERS, DERIVED_UTYPES, GROUP, GROUP_LAYERS, VERBATIM_LAYER, Record
 from memory_env.state import MemoryState
@@ -83,7 +83,7 @@ def _depth_exceeds(value: Any, limit: int) -> bool:
     return any(isinstance(item, (dict, list)) for item in level)
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and not (value.isspace() or not value)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 
 class DataError(ValueError):
@@ -73,7 +73,7 @@ class Fields:
     place: str = ""
 
     @classmethod
-    def of(cls, value: Any, where: str, place: str = "") -> Fields:
+    def of(cls, value: Any, where: str, place: str = "") -> Self:
         """Wrap `value`; raises DataError unless it is an object."""
         if not isinstance(value, dict):
             raise DataError(f"{where}: {place or 'the file'} is {kind_of(value)}; it must be an object")
@@ -102,10 +102,10 @@ class Fields:
         """A string; without a default it is required."""
         return self.get(key, str, default)
 
-    def objects(self, key: str, default: list | None = None) -> Iterator[Fields]:
+    def objects(self, key: str, default: list | None = None) -> Iterator[Self]:
         """The objects of a list."""
         for index, item in enumerate(self.get(key, list, default)):
-            yield Fields.of(item, self.where, f"{self.at(key)}[{index}]")
+            yield self.of(item, self.where, f"{self.at(key)}[{index}]")
 
     def rest(self, known: tuple[str, ...]) -> dict[str, Any]:
         """The keys that are not in `known`."""

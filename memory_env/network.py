@@ -245,7 +245,7 @@ def _distinct_ids(ids: Mapping[str, None]) -> list[str]:
 
 
 def _sessions(fields: Fields, names: Mapping[tuple[str, str], str]) -> tuple[Session, ...]:
-    first = {}
+    first: dict[str, str] = {}
     for (name, _), canonical in names.items():
         first.setdefault(name, canonical)
     turn_ids: set[str] = set()

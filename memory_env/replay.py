@@ -97,9 +97,10 @@ def require_positions(network: Network, expected: int, found: int) -> None:
 def _written(
     state: MemoryState, segment: Segment, output: OutputT, strict: bool, provenance: Provenance | None
 ) -> WrittenStep[OutputT]:
-    completion = output if isinstance(output, Completion) else None
-    content = completion.text if completion else output
-    parsed = parse_completion(content) if isinstance(content, str) else ParsedOutput(True, list(content))
-    cut_short = completion is not None and completion.hit_length_limit
+    completion = Completion(output) if isinstance(output, str) else output
+    if isinstance(completion, Completion):
+        parsed, cut_short = parse_completion(completion.text), completion.hit_length_limit
+    else:
+        parsed, cut_short = ParsedOutput(True, list(completion)), False
     after, report = step(state, segment, parsed, hit_length_limit=cut_short, strict=strict, provenance=provenance)
     return WrittenStep(segment, output, parsed.actions, report, state, after)

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.pool import ThreadPool
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from memory_env.network import Question
 from memory_env.query.protocol import Answer, Answerer, Evidence, Judge, JudgeError, Verdict
@@ -121,7 +121,7 @@ class QAGain:
 class QAFailure(RuntimeError):
     """More questions could not be judged than `allowed_failures`. No gain was computed; the rollouts are unharmed."""
 
-    def __reduce__(self):  # ranks send it to each other
+    def __reduce__(self) -> tuple[type, tuple]:  # ranks send it to each other
         return type(self), (self.errors, self.questions, self.max_failure_rate)
 
     def __init__(self, errors: Sequence[QAError], questions: int, max_failure_rate: float):
@@ -190,7 +190,9 @@ class _Asked:
 
 Key = tuple[int, int]  # place of the group, place of the question among the selected
 Work = tuple[Key, Callable[..., Any], tuple[Any, ...]]
+Place = tuple[Key, int, str]  # a question, the number of a trajectory, and the track: BOTH or S1
 BOTH, S1 = "both", "s1"
+WorkKey = TypeVar("WorkKey", bound=Hashable)
 
 
 class _Calls:
@@ -205,13 +207,13 @@ class _Calls:
         self.made: Counter[int] = Counter()
         self.errors: dict[Key, QAError] = {}
 
-    def run(self, work: Mapping[Hashable, Work], stage: str, *, counted: bool) -> dict[Hashable, Any]:
+    def run(self, work: Mapping[WorkKey, Work], stage: str, *, counted: bool) -> dict[WorkKey, Any]:
         """The result of every piece of work whose question has not failed, by the key of the work."""
 
-        def attempt(item: tuple[Hashable, Work]) -> tuple[Hashable, Any]:
+        def attempt(item: tuple[WorkKey, Work]) -> tuple[WorkKey, Any]:
             return item[0], self._attempt(stage, counted, *item[1])
 
-        results = {}
+        results: dict[WorkKey, Any] = {}
         for key, result in self._pool.imap_unordered(attempt, work.items()):
             results[key] = result
             if len(self.errors) > self._allowed:
@@ -234,16 +236,16 @@ class _Calls:
             return None
 
 
-def _evidences(asked: Sequence[_Asked], retrieval: Retrieval, calls: _Calls) -> dict[Hashable, Evidence]:
-    """(key of a question, number of a trajectory, BOTH or S1) -> the evidence that is answered from."""
-    work: dict[Hashable, Work] = {}
+def _evidences(asked: Sequence[_Asked], retrieval: Retrieval, calls: _Calls) -> dict[Place, Evidence]:
+    """The evidence that is answered from."""
+    work: dict[tuple[Key, int], Work] = {}
     for one in asked:
         if not one.questions:
             continue
         for trajectory, index in enumerate(retrieval.index_group(one.group.memories)):
             for key, question in zip(one.keys, one.questions, strict=True):
                 work[key, trajectory] = (key, retrieval.evidence, (question.question, index))
-    found: dict[Hashable, Evidence] = {}
+    found: dict[Place, Evidence] = {}
     for (key, trajectory), evidence in calls.run(work, "retrieval", counted=False).items():
         found[key, trajectory, BOTH] = evidence
         found[key, trajectory, S1] = evidence.verbatim_only()
@@ -251,17 +253,17 @@ def _evidences(asked: Sequence[_Asked], retrieval: Retrieval, calls: _Calls) -> 
 
 
 def _judged(
-    asked: Sequence[_Asked], found: dict[Hashable, Evidence], answerer: Answerer, judge: Judge, calls: _Calls
-) -> dict[Hashable, tuple[Answer, Verdict]]:
+    asked: Sequence[_Asked], found: Mapping[Place, Evidence], answerer: Answerer, judge: Judge, calls: _Calls
+) -> dict[Place, tuple[Answer, Verdict]]:
     """The same keys as `found`, without the questions that failed -> the answer and its verdict."""
     questions = {key: question for one in asked for key, question in zip(one.keys, one.questions, strict=True)}
     digests = {place: evidence.key for place, evidence in found.items()}
-    to_answer: dict[Hashable, Work] = {}
+    to_answer: dict[tuple[Key, str], Work] = {}
     for place, evidence in found.items():
         key = place[0]
         to_answer.setdefault((key, digests[place]), (key, answerer.answer, (questions[key], evidence)))
     answers = calls.run(to_answer, "answer", counted=True)
-    to_judge: dict[Hashable, Work] = {}
+    to_judge: dict[tuple[Key, Answer], Work] = {}
     for (key, _), answer in answers.items():
         to_judge.setdefault((key, answer), (key, judge.judge, (questions[key], answer)))
     judged = calls.run(to_judge, "judge", counted=True)
@@ -274,7 +276,7 @@ def _judged(
 
 
 def _gain(
-    one: _Asked, found: Mapping[Hashable, Evidence], judged: Mapping[Hashable, tuple[Answer, Verdict]], calls: _Calls
+    one: _Asked, found: Mapping[Place, Evidence], judged: Mapping[Place, tuple[Answer, Verdict]], calls: _Calls
 ) -> QAGain:
     size, selected = len(one.group.memories), len(one.questions)
     errors = tuple(calls.errors[key] for key in one.keys if key in calls.errors)
@@ -300,8 +302,8 @@ def _gain(
 def _transcript(
     one: _Asked,
     key: Key,
-    found: Mapping[Hashable, Evidence],
-    judged: Mapping[Hashable, tuple[Answer, Verdict]],
+    found: Mapping[Place, Evidence],
+    judged: Mapping[Place, tuple[Answer, Verdict]],
     calls: _Calls,
 ) -> QATranscript:
     question = one.questions[key[1]]

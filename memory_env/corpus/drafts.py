@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from memory_env.corpus import lexicon
@@ -127,7 +128,13 @@ def _stance(world: World, speaker: str, others: list[str]) -> Draft | None:
 
 
 def _about(
-    world: World, speaker: str, others: list[str], family: str, utype: str, contents: dict[str, str], wordings: dict
+    world: World,
+    speaker: str,
+    others: list[str],
+    family: str,
+    utype: str,
+    contents: dict[str, str],
+    wordings: Mapping[str, tuple[str, ...]],
 ) -> Draft | None:
     free = [(b, s) for b in others for s in wordings if (f"{family}.{s}", b) not in world.taken]
     if not free:
@@ -162,9 +169,10 @@ def _decision(world: World, speaker: str, others: list[str]) -> Draft | None:
         return None
     kind, event = world.dice.pick(free)
     if kind == "event":
-        values = _when_and_where(world, event)
-        if values is None:
+        when_and_where = _when_and_where(world, event)
+        if when_and_where is None:
             return None
+        values: tuple[str, ...] = when_and_where
         content = group.EVENT_CONTENT.format(e=event, d=values[0], s=values[1])
         utterance = say(world.dice, world.book.event_add, speaker, e=event, d=values[0], s=values[1])
     else:

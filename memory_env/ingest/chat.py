@@ -69,7 +69,7 @@ class ReadOptions:
     columns: dict[str, str] = field(default_factory=dict)
     delimiter: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.date_order not in DATE_ORDERS:
             raise ValueError(f"date_order must be one of {', '.join(DATE_ORDERS)}, not {self.date_order!r}")
 
@@ -81,7 +81,7 @@ class Names:
         names.saw("user17", "Ali"); names.saw("user17", "Alice"); names.current("user17") == "Alice"
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._by_id: dict[str, list[str]] = {}
 
     def saw(self, identity: str, name: str) -> None:

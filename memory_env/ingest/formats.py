@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -217,5 +217,5 @@ def _discord(path: Path, options: ReadOptions) -> list[Chat]:
     return chats
 
 
-def _channels(chat: Chat) -> Sequence[str]:
+def _channels(chat: Chat) -> Set[str]:
     return {message.channel for message in chat.messages}

@@ -54,7 +54,8 @@ def trajectory_document(
     segments = network.segments(window)
     if len(segments) != len(actions):
         raise DataError(f"{where}: has {len(actions)} positions, network {network.network_id!r} has {len(segments)}")
-    state, ids, transitions = MemoryState.empty(), {}, []
+    state, transitions = MemoryState.empty(), []
+    ids: dict[str, str] = {}
     for segment, output in zip(segments, actions, strict=True):
         output = [dict(action) for action in output]
         labels = [action.pop("id", None) for action in output]

@@ -115,7 +115,9 @@ def _line(part: str, network: Network, teacher: TeacherTrajectory | None, window
     )
 
 
-def _network_warnings(network: Network, teacher: TeacherTrajectory | None, unseen_share) -> list[str]:
+def _network_warnings(
+    network: Network, teacher: TeacherTrajectory | None, unseen_share: Callable[[Iterable[str]], float] | None
+) -> list[str]:
     name, found = (
         network.network_id,
         [f"{network.network_id}: {note}" for note in network.meta.get("ingest", {}).get("notes", ())],

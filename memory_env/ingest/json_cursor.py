@@ -14,7 +14,7 @@ from typing import Any
 
 from memory_env.datafile import DataError, Fields, kind_of, too_deep
 
-_SPACE = re.compile(r"[ \t\n\r]*")
+_NO_SPACE = re.compile(r"[^ \t\n\r]")
 _DECODER = json.JSONDecoder()
 _LONGEST_LITERAL = len("-Infinity")
 
@@ -113,9 +113,10 @@ class JsonCursor:
 
     def _peek(self) -> str:
         while True:
-            self._at = _SPACE.match(self._text, self._at).end()
-            if self._at < len(self._text):
-                return self._text[self._at]
+            following = _NO_SPACE.search(self._text, self._at)
+            self._at = following.start() if following else len(self._text)
+            if following:
+                return following[0]
             if not self._more():
                 return ""
 

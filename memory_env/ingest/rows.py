@@ -21,6 +21,7 @@ def find_table(folder: Path, name: str) -> list[Path]:
 def read_rows(files: Iterable[Path]) -> Iterator[Item]:
     """The rows of a table's files, each with its place for errors."""
     for file in files:
+        rows: Iterable[tuple[int, Any]]
         if file.suffix == ".parquet":
             rows = enumerate(_parquet(file), 1)
         elif file.suffix == ".jsonl":

@@ -91,7 +91,7 @@ def to_network(chat: Chat, gap_hours: float = GAP_HOURS, most: int = MOST_MESSAG
 
 
 def _turn(message: ChatMessage, turn_id: str) -> dict[str, Any]:
-    turn = {
+    turn: dict[str, Any] = {
         "turn": message.message_id or turn_id,
         "speaker": message.speaker,
         "speaker_id": message.speaker_id,

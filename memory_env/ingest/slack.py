@@ -52,7 +52,7 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
 class _Users:
     """Slack's users: names by id, and who is a bot."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.names = Names()
         self.bots: set[str] = set()
         self._unknown: set[str] = set()

@@ -48,9 +48,6 @@ def _words(value: Any, name: Callable[[str], str], depth: int) -> str:
     if kind in ("actions", "divider", "button", "input"):
         return ""
     joint = "\n" if kind in _LINES else "" if str(kind).startswith("rich_text") else " "
-    parts = [
-        _words(part, name, depth + 1)
-        for key in _TEXTS
-        for part in (value.get(key) if isinstance(value.get(key), list) else [value.get(key)])
-    ]
+    inner = [value.get(key) for key in _TEXTS]
+    parts = [_words(part, name, depth + 1) for each in inner for part in (each if isinstance(each, list) else [each])]
     return joint.join(part for part in parts if part)

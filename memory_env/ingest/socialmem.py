@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ def _in_time(sessions: dict[str, list[Item]]) -> list[tuple[str, list[Item]]]:
 
 def _time(row: Item) -> str:
     value = row.value.get("timestamp")
-    if hasattr(value, "isoformat"):
+    if isinstance(value, date):
         return value.isoformat()
     try:
         return parse_time(row.text("timestamp"))

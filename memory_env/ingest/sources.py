@@ -73,7 +73,7 @@ class Folder:
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
-        self._archive = None
+        self._archive: zipfile.ZipFile | None = None
         if self.path.is_dir():
             return
         try:
@@ -126,6 +126,7 @@ class Folder:
         limit = min(MOST_BYTES, max(RATIO_FROM, MOST_RATIO * info.compress_size))
         unpacked = 0
         try:
+            assert self._archive is not None, "a member is known once the archive is open"
             with self._archive.open(info) as stream:
                 while data := stream.read(PIECE):
                     # The header's size may lie, so the limit is held while reading.
@@ -159,8 +160,3 @@ class Item(Fields):
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return str(value)
         return well_formed(self.get(key, str, default))
-
-    def objects(self, key: str, default: list | None = None) -> Iterator[Item]:
-        """The objects of a list."""
-        for index, value in enumerate(self.get(key, list, default)):
-            yield Item.of(value, self.where, f"{self.at(key)}[{index}]")

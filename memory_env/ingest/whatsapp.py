@@ -255,8 +255,9 @@ def _placeholder(line: str, marked: bool) -> str:
     omitted = MEDIA.fullmatch(line)
     if omitted:
         return media(omitted["kind"])
-    if marked and MARKED_FILE.fullmatch(line):
-        return f"[{MARKED_FILE.fullmatch(line)['name']}]"
+    named = MARKED_FILE.fullmatch(line) if marked else None
+    if named:
+        return f"[{named['name']}]"
     omitted = MARKED_MEDIA.fullmatch(line) if marked else None
     return media(omitted["kind"]) if omitted else ""
 

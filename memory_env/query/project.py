@@ -100,13 +100,13 @@ class RuleProjector:
         if source and owner:
             rows, scope = (owner,), "names"
         elif _EVERYONE.search(asked):
-            rows, scope = roster + ((GROUP,) if group else ()), "ALL"
+            rows, scope = roster + ((GROUP,) if group else ()), "ALL"  # type: ignore[assignment]
         elif names:
-            rows, scope = names + ((GROUP,) if group or someone or len(names) > 1 else ()), "names"
+            rows, scope = names + ((GROUP,) if group or someone or len(names) > 1 else ()), "names"  # type: ignore[assignment]
         elif group and not someone:
             rows, scope = (GROUP,), "GROUP"
         else:
-            rows, scope = (*roster, GROUP), "ANY"
+            rows, scope = (*roster, GROUP), "ANY"  # type: ignore[assignment]
         mode = "full" if _FULL.search(asked) else "head"
         issue = " ".join(_CUES.sub(" ", _without(asked, find_mentions(asked, roster))).split())
         return Projection(issue, rows, mode, source, owner, scope, names)

@@ -70,10 +70,10 @@ def matched(held: Sequence[Said], told: Sequence[Said]) -> list[int | None]:
     for place in left:
         said = told[place]
         waiting = near.get((said.speaker, minute_of(said.at), words_key(said.content)), deque())
-        index = next((i for i in waiting if _one_time(held[i].at, said.at)), None)
-        if index is not None:
-            waiting.remove(index)
-            found[place], free[index] = index, False
+        same = next((i for i in waiting if _one_time(held[i].at, said.at)), None)
+        if same is not None:
+            waiting.remove(same)
+            found[place], free[same] = same, False
     _match_edits(held, told, found, [i for i in rest if free[i]])
     return found
 

@@ -146,7 +146,7 @@ def _value(value: Any, kind: str, place: str) -> Any:
         return None
     if isinstance(value, bool) or not isinstance(value, wanted[kind]):
         raise DataError(f"{place}: must be {'hexadecimal' if kind == 'BLOB' else kind.lower()}, not {type(value).__name__}")
-    if kind != "BLOB":
+    if kind != "BLOB" or not isinstance(value, str):
         return value
     try:
         return bytes.fromhex(value)

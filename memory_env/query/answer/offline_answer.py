@@ -61,7 +61,7 @@ def option_texts(options: object) -> dict[str, str]:
     """Options by letter, whether the file has a mapping or a list (then A, B, ... in order)."""
     if isinstance(options, Mapping):
         return {str(letter): str(text) for letter, text in options.items()}
-    return {chr(ord("A") + place): str(text) for place, text in enumerate(options or ())}
+    return {chr(ord("A") + place): str(text) for place, text in enumerate(options or ())}  # type: ignore[var-annotated, arg-type]
 
 
 def _rows(asked: Asked, evidence: Evidence) -> list[Statement]:

@@ -51,7 +51,7 @@ def _okapi_idf(document_frequency: dict[str, int], size: int, epsilon: float) ->
     idf = {term: math.log(size - n + 0.5) - math.log(n + 0.5) for term, n in document_frequency.items()}
     total = 0
     for value in idf.values():
-        total += value
+        total += value  # type: ignore[assignment]
     floor = epsilon * (total / len(idf)) if idf else 0.0
     return {term: floor if value < 0 else value for term, value in idf.items()}
 

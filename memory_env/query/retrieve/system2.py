@@ -70,7 +70,9 @@ def _row(owner: str, projection: Projection, index: MemoryIndex, budgets: QueryB
     chains = _best_chains(derived, heads, scores.records(issue), mode, floor, budgets.s2_k)
     said = ()
     if owner != GROUP and not constrained:
-        said = _best_chains(derived, derived.said_by(owner), scores.records(issue), mode, budgets.s2_floor, budgets.source_k)
+        said = _best_chains(  # type: ignore[assignment]
+            derived, derived.said_by(owner), scores.records(issue), mode, budgets.s2_floor, budgets.source_k
+        )
     fallback = None
     if not chains and budgets.s1:
         speaker = projection.source if constrained else owner
