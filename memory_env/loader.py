@@ -18,9 +18,10 @@ def load_network(path: str | Path) -> Network:
 def load_networks(path: str | Path) -> list[Network]:
     """Networks of a native file, a `.jsonl` file (one network a line), or a folder of such files, by file name.
 
-    Raises DataError, also for two networks with one id.
+    A folder that launch/prepare.py wrote stands for its networks (`part_of_prepared`). Raises DataError, also for two
+    networks with one id.
     """
-    path = Path(path)
+    path = part_of_prepared(path)
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in (".json", ".jsonl"))
         if not files:
@@ -39,6 +40,20 @@ def load_networks(path: str | Path) -> list[Network]:
             origins[network.network_id] = where
             networks.append(network)
     return networks
+
+
+def part_of_prepared(path: str | Path, part: str = "train") -> Path:
+    """Where a folder that launch/prepare.py wrote keeps its networks; any other path as it is.
+
+    `read` writes inventory.json beside `networks`, or beside the parts `train` and `heldout`, of which `part` is meant;
+    `teach` writes teach.json beside `trajectories`, which carry their messages.
+    """
+    path = Path(path)
+    if (path / "inventory.json").is_file():
+        return next((path / name for name in ("networks", part) if (path / name).is_dir()), path)
+    if (path / "teach.json").is_file() and (path / "trajectories").is_dir():
+        return path / "trajectories"
+    return path
 
 
 def _load_file(file: Path) -> list[tuple[str, Network]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memory_env.datafile import DataError, Fields, read_json
+from memory_env.datafile import DataError, Fields, read_json, read_text
 from memory_env.network import Network, Segment
 from memory_env.records import Edge, Record
 from memory_env.replay import WrittenStep, replay, require_positions, write
@@ -49,12 +50,14 @@ class ReferenceState:
 class TeacherTrajectory:
     """What a teacher wrote: `actions[t]` and the state after them, `states[t]`, for t = 0..T-1.
 
-    The entry ids that actions cite are those of this environment, so that they replay through `step`.
+    The entry ids that actions cite are those of this environment, so that they replay through `step`; `ids` gives them by
+    the ids of the file.
     """
 
     network_id: str
     actions: tuple[list[dict[str, Any]], ...]
     states: tuple[MemoryState | ReferenceState, ...]
+    ids: Mapping[str, str] = field(default_factory=dict)
 
 
 def replay_teacher(
@@ -68,6 +71,19 @@ def replay_teacher(
     for written in steps:
         _accepted(network.network_id, written)
     return tuple(written.post_state for written in steps)
+
+
+def is_teacher_file(path: str | Path) -> bool:
+    """Whether a file is one JSON document with a teacher's `transitions` or `final_state`."""
+    text = read_text(path)
+    # One document, not a line per output: JSONL stops being JSON at its second line.
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and ("transitions" in document or "final_state" in document)
 
 
 def load_trajectory(path: str | Path, network: Network, window: int | None = None) -> TeacherTrajectory:
@@ -115,7 +131,7 @@ def _from_transitions(fields: Fields, network: Network, segments: tuple[Segment,
             _pair_contents(ids, reference, state)
         actions.append(written.actions)
         states.append(reference or state)
-    return TeacherTrajectory(network.network_id, tuple(actions), tuple(states))
+    return TeacherTrajectory(network.network_id, tuple(actions), tuple(states), ids)
 
 
 def _translated(action: Any, ids: dict[str, str]) -> Any:

@@ -1,4 +1,5 @@
 import json
+import sqlite3
 
 import pytest
 
@@ -23,6 +24,28 @@ def test_a_chat_export_becomes_native_networks_with_an_inventory(tmp_path):
     assert inventory["networks"][0]["counts"] == {"media placeholders": 1}
     assert "handled: 1 media placeholders" in ended.stdout
     assert (tmp_path / "out" / "inventory.txt").read_text() in ended.stdout
+
+
+def test_a_folder_that_was_prepared_is_taken_for_its_networks_by_every_script(tmp_path):
+    (tmp_path / "in").mkdir()
+    for network in train_networks()[:3]:
+        (tmp_path / "in" / f"{network.network_id}.json").write_text(json.dumps(network.to_dict()))
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    ids = sorted(network.network_id for network in train_networks()[:3])
+    assert launch("prepare", "read", tmp_path / "in", "--output", whole).returncode == 0
+    assert launch("prepare", "read", tmp_path / "in", "--output", parts, "--heldout", ids[0]).returncode == 0
+    assert sorted(network.network_id for network in load_networks(whole)) == ids
+    assert sorted(network.network_id for network in load_networks(parts)) == ids[1:]
+    ended = launch("evaluate", "--writer", "none", "--networks", parts, "--output", tmp_path / "e")
+    assert ended.returncode == 0, ended.stderr
+    questions = {network.network_id: len(network.questions) for network in train_networks()[:3]}
+    assert json.loads((tmp_path / "e" / "evaluation.json").read_text())["total"] == questions[ids[0]]
+    remembered = launch("remember", "--memory", tmp_path / "m.db", parts)
+    assert remembered.returncode == 0, remembered.stderr
+    with sqlite3.connect(tmp_path / "m.db") as db:
+        assert sorted(row[0] for row in db.execute("SELECT DISTINCT channel FROM messages")) == ids
+    again = launch("prepare", "read", whole, "--output", tmp_path / "again")
+    assert again.returncode == 0 and sorted(network.network_id for network in load_networks(tmp_path / "again")) == ids
 
 
 def test_half_of_an_emoji_in_a_network_comes_through(tmp_path):

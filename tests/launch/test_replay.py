@@ -189,3 +189,29 @@ def test_a_teachers_actions_replay_to_its_reference(capsys, tmp_path, shared_dat
         lines = replay(capsys, ["--network", str(path), "--completions", str(completions), "--reference", str(path), "--strict"])
         for line in lines:
             assert line["report"]["errors"] == [] and line["post_state"] == line["reference"]
+
+
+def published(tmp_path, capsys, files):
+    """A network and a teacher file of it whose entry ids are another program's."""
+    arguments = files(completion(add("lives in Leeds")), completion(NOOP))
+    first, _ = replay(capsys, arguments)
+    ours = first["report"]["created_ids"][0]
+    arguments = files(completion(add("lives in Leeds")), completion(update(ours, "lives in York")))
+    lines = replay(capsys, arguments)
+    renamed = json.loads(json.dumps(lines).replace(ours, "theirs-1"))
+    transitions = [
+        {"session_id": line["session_id"], "messages": [], "actions": line["actions"], "report": line["report"],
+         "post_state": line["post_state"]} for line in renamed
+    ]  # fmt: skip
+    (tmp_path / "teacher.json").write_text(json.dumps({"network_id": "n1", "transitions": transitions}))
+    (tmp_path / "c.jsonl").write_text("\n".join(json.dumps(completion(*line["actions"])) for line in renamed))
+    return arguments, lines
+
+
+def test_a_published_teachers_actions_replay_though_their_ids_are_anothers(tmp_path, capsys, files):
+    arguments, lines = published(tmp_path, capsys, files)
+    assert replay(capsys, arguments)[1]["report"]["errors"] != []
+    with_reference = replay(capsys, [*arguments, "--reference", str(tmp_path / "teacher.json")])
+    assert [line["post_state"] for line in with_reference] == [line["post_state"] for line in lines]
+    arguments[arguments.index("--completions") + 1] = str(tmp_path / "teacher.json")
+    assert replay(capsys, arguments) == lines

@@ -9,6 +9,7 @@ from pathlib import Path
 from memory_env import Network, check_disjoint
 from memory_env.datafile import DataError
 from memory_env.ingest.formats import read_networks
+from memory_env.loader import part_of_prepared
 from memory_env.query.answer.backends import Backend, open_backend
 from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
 from memory_env.query.answer.response_cache import ResponseCache
@@ -40,7 +41,7 @@ def networks_of(config: EvaluationConfig, paths: Sequence[str] = ()) -> list[Net
     Raises DataError when none has a question.
     """
     if paths:
-        networks = [network for path in paths for network in read_networks(path)]
+        networks = [network for path in paths for network in read_networks(part_of_prepared(path, "heldout"))]
         repeated = {network.network_id for network in networks if [n.network_id for n in networks].count(network.network_id) > 1}
         if repeated:
             raise DataError(f"--networks: network {min(repeated)} appears twice; name each source once")

@@ -120,7 +120,7 @@ def test_a_wrong_format_name_lists_the_right_ones(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("x")
     with pytest.raises(DataError, match="whatsapp, telegram, slack"):
-        read_source(path, "signal")
+        read_source(path, "fax")
 
 
 def test_recognising_reads_no_more_than_it_must(tmp_path):
