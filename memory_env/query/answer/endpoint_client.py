@@ -39,6 +39,8 @@ __all__ = ["KEY_VARIABLE", "URL_VARIABLE", "EndpointClient", "EndpointSettings",
 T = TypeVar("T")
 Messages = Sequence[Mapping[str, str]]
 _CHECK_TIMEOUT_S = 10.0
+# An endpoint that has answered nothing so far is given up after so many requests that were each tried to their deadline.
+_MOST_FAILED_AT_FIRST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class EndpointClient:
     Retried with exponential backoff, honouring Retry-After: 408, 409, 425, 429, 5xx, broken and hung connections, and responses
     that are empty, truncated (with twice the tokens) or malformed. A parameter that the server refuses by name is changed once,
     and the change is remembered. A refusal, another 4xx, or an exhausted deadline raises JudgeError (WriteError for the stage
-    "write"); a wrong key, model or address or a spent quota raises EndpointUnusable. The key appears in no message, log, cache
+    "write"); a wrong key, model or address, a spent quota, or nothing but failures from the start raises EndpointUnusable. The key appears in no message, log, cache
     or repr.
     """
 
@@ -104,6 +106,7 @@ class EndpointClient:
         self.url = str(self._client.base_url).rstrip("/")
         self._slots = threading.BoundedSemaphore(settings.concurrency)
         self._dialect, self._dialect_lock = Dialect(), threading.Lock()
+        self._answered, self._given_up = False, 0
         self._asking: dict[str, threading.Lock] = {}
         self._asking_lock = threading.Lock()
 
@@ -206,6 +209,7 @@ class EndpointClient:
                 with self._slots:
                     response = self._request(build, max_tokens, min(request_limit_s, remaining))
                 value, text = read(*completion_text_of(response))
+                self._answered = True
                 return value, self._record(stage, response, text)
             except Unusable as error:
                 last, unusable_text = str(error), True
@@ -229,6 +233,10 @@ class EndpointClient:
                     last += f"; the next try would pass the deadline of {self.settings.deadline_s:g} s"
                     break
                 self._sleep(pause)
+        self._given_up += 1
+        if not self._answered and self._given_up >= _MOST_FAILED_AT_FIRST:
+            reason = self._without_key(f"gave up on the first {self._given_up} requests, last: {last}")
+            raise EndpointUnusable(reason if self.url in reason else f"{self.url}: {reason}")
         raise failed(f"gave up after repeated attempts, last: {last}", refused=unusable_text)
 
     def _stop_unless_passing(self, failure: Failure, failed: Callable[[str, bool], StageError]) -> None:

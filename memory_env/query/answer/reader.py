@@ -1,0 +1,275 @@
+"""The offline reader of a living memory: it quotes, and every quotation carries its true speaker.
+
+English and literal: it finds statements that share the question's words, and reads who a statement is about from English
+grammar. Questions in other words or languages want a language model. The frozen evaluation has a reader of its own
+(`offline_answer`), whose rules belong to the embedded corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from memory_env.query.answer.clauses import Clause, addressed, clauses, goes_on, unfinished
+from memory_env.query.answer.offline_answer import option_texts
+from memory_env.query.people import readings
+from memory_env.query.protocol import Answer, Evidence, EvidenceItem, Question, blind
+from memory_env.query.source_digest import source_digest
+from memory_env.query.wanted import Wanted, canonical_terms, holds, wanted
+from memory_env.records import GROUP, VERBATIM_UTYPE
+from memory_env.text import one_line
+
+NOT_RECORDED = "not recorded"
+_MOST = 3
+_REPLY_TURNS = 3
+_LONGEST_QUOTE = 400
+# What makes one statement a better answer than another that holds as many of the question's words.
+_RIGHT_KIND, _OWN_WORDS, _RECORD, _ASKED_BEFORE = 0.30, 0.05, 0.15, -0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A record, or a message with what its speaker says in it. `context`: the terms of the question that it replies to.
+
+    `place` orders statements by time; `who` is its label: the speaker of a message, the owner of a record.
+    """
+
+    item: EvidenceItem
+    text: str
+    who: str
+    parts: tuple[Clause, ...]
+    context: frozenset[str] = frozenset()
+    place: int = 0
+    older: bool = False
+
+    @property
+    def said_by(self) -> str:
+        return self.item.source
+
+    @property
+    def line(self) -> str:
+        """As it stands in an answer: on one line, with its speaker."""
+        text = " ".join(self.text.split())
+        text = text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE].rsplit(" ", 1)[0] + " ..."
+        told = "" if self.item.utype == VERBATIM_UTYPE or self.said_by in (self.who, "") else f" (said by {self.said_by})"
+        return one_line(f"{self.who}: {text}{told}")
+
+
+class Reader:
+    """Answers in lines "Name: words", where the words are a message of that member, or a record about them.
+
+    A name that several members bear is answered for each; a name that nobody bears is said to be unknown; where nothing fits, the
+    answer is "not recorded". Questions are never quoted as answers. Deterministic; sees no gold answer.
+
+    Example: "Where does Sam live?" -> Answer("Sam Lee: I live in Oslo\\nSam Roy: I live in Rome").
+    """
+
+    @property
+    def fingerprint(self) -> Mapping[str, str]:
+        """See `Answerer`."""
+        return {"answerer": f"reader:{source_digest('clauses', 'people', 'reader', 'wanted', 'terms')}"}
+
+    def answer(self, question: Question, evidence: Evidence) -> Answer:
+        """See `Answerer`."""
+        question = blind(question)
+        statements = _statements(evidence)
+        options = option_texts(question.options)
+        found: dict[str, list[Statement]] = {}
+        for reading in readings(question.question, evidence.roster):
+            for want in _each(wanted(question.question, reading), reading.projection.names, evidence, question.question):
+                chosen = _best(want, statements, evidence.projection.mode == "full")
+                found.setdefault(_label(want, reading.unknown), []).extend(chosen)
+        if options:
+            return _option(options, [each for chosen in found.values() for each in chosen])
+        several = len(found) > 1
+        lines: list[str] = []
+        for label, chosen in found.items():
+            lines += [each.line for each in chosen] or ([f"{label}: {NOT_RECORDED}" if label else NOT_RECORDED])
+            if several and chosen and all(each.who != label for each in chosen) and label:
+                lines[-len(chosen) :] = [f"{each.line} (about {label})" for each in chosen]
+        told = [line for line in dict.fromkeys(lines) if not line.endswith(NOT_RECORDED)]
+        return Answer("\n".join(told if told and evidence.projection.scope == "ANY" else dict.fromkeys(lines)))
+
+
+def _label(want: Wanted, unknown: Sequence[str]) -> str:
+    """Under whose name nothing is recorded where nothing fits."""
+    if unknown and not want.about and not want.sayer:
+        return f"{unknown[0]} (no member has that name)"
+    return want.sayer or want.about
+
+
+def _each(want: Wanted, names: Sequence[str], evidence: Evidence, question: str) -> list[Wanted]:
+    """The things wanted: one for each member where the question is about every member, or about several apart."""
+    if evidence.projection.scope == "ALL" and not want.about and not want.sayer:
+        return [replace(want, about=name) for name in evidence.roster]
+    if want.beside and not want.sayer and not want.kin and " and " in question:
+        together = replace(want, words=want.words)
+        apart = [replace(want, about=name, beside=()) for name in names]
+        return [together] if _best(together, _statements(evidence), False) else apart
+    return [want]
+
+
+def _statements(evidence: Evidence) -> list[Statement]:
+    """Everything the evidence holds, messages in conversation order, then records."""
+    found = _messages(evidence)
+    for row in evidence.rows:
+        for chain in (*row.chains, *((item,) for item in row.said)):
+            for item in chain:
+                parts = tuple(clauses(item.content, "" if item.owner == GROUP else item.owner, evidence.roster))
+                place = len(found)
+                found.append(Statement(item, item.content, item.owner, parts, place=place, older=item is not chain[-1] or not item.current))
+    return found
+
+
+def _messages(evidence: Evidence) -> list[Statement]:
+    items = list(evidence.messages)
+    known = {item.entry_id for item in items}
+    items += [row.fallback for row in evidence.rows if row.fallback is not None and row.fallback.entry_id not in known]
+    items = list({item.entry_id or (item.session, item.turn): item for item in items}.values())
+    roster, found = evidence.roster, []
+    for item in items:
+        before = next((each for each in items if each.session == item.session and each.turn == item.turn - 1), None)
+        text = item.content
+        if before is not None and before.source == item.source and unfinished(before.content) and goes_on(text):
+            text = f"{before.content.strip()} {text}"
+        found.append(Statement(item, text, item.source, tuple(clauses(text, item.source, roster)), place=len(found)))
+    return [_as_reply(each, found, roster) for each in found]
+
+
+def _as_reply(reply: Statement, others: Sequence[Statement], roster: tuple[str, ...]) -> Statement:
+    """A message with what it answers: the question's terms, and whom the question was about where the reply leaves it out."""
+    if any(part.question for part in reply.parts) or not reply.parts:
+        return reply
+    before = [
+        each for each in others
+        if each.item.session == reply.item.session and 0 < reply.item.turn - each.item.turn <= _REPLY_TURNS
+        and each.said_by != reply.said_by and any(part.question for part in each.parts)
+    ]  # fmt: skip
+    if not before:
+        return reply
+    asked = max(before, key=lambda each: each.item.turn)
+    earlier = [
+        each for each in others
+        if each.item.session == reply.item.session and asked.item.turn < each.item.turn < reply.item.turn
+        and each.said_by == reply.said_by
+    ]  # fmt: skip
+    about, whoever = addressed(asked.parts, asked.said_by, roster)
+    called = _called(asked, roster)
+    if earlier or (whoever and called and called != reply.said_by):
+        return reply
+    subject = reply.said_by if whoever else about
+    first = reply.parts[0]
+    if first.elliptical and subject:
+        parts = (replace(first, subject=subject, mentions=first.mentions | {subject}), *reply.parts[1:])
+    elif first.elliptical and about == "" and not whoever:
+        parts = (replace(first, subject=""), *reply.parts[1:])
+    else:
+        parts = reply.parts
+    terms = canonical_terms(" ".join(part.text for part in asked.parts if part.question))
+    return replace(reply, parts=parts, context=terms)
+
+
+def _called(asked: Statement, roster: tuple[str, ...]) -> str:
+    """The member that a question calls by name: "Bob, did you ...?"."""
+    from memory_env.query.answer.clauses import _core
+
+    return next((who for part in asked.parts for who in (_core(part.text, roster)[1],) if who), "")
+
+
+def _best(want: Wanted, statements: Sequence[Statement], past: bool) -> list[Statement]:
+    """The statements that fit best, in the order in which they were said; of what replaces each other the last."""
+    scored = [(score, each) for each in statements if (past or not each.older) and (score := _fit(want, each)) > 0]
+    if not scored:
+        return []
+    top = max(score for score, _ in scored)
+    near = [each for score, each in scored if score >= top - 0.12]
+    records = [each for each in near if each.item.utype != VERBATIM_UTYPE]
+    near = records or near
+    if want.tells and not past and not want.persons:
+        near = near[-1:] if not records else records[-2:]
+    return near[-_MOST:]
+
+
+def _fit(want: Wanted, statement: Statement) -> float:
+    """How well a statement answers, 0 where it does not: whether it is of the right people, and how many wanted words it holds."""
+    record = statement.item.utype != VERBATIM_UTYPE
+    if want.sayer and statement.said_by != want.sayer and not (
+        not record and any(part.subject == want.sayer and not part.own for part in statement.parts)
+    ):
+        return 0.0
+    parts = [part for part in statement.parts if _admits(want, part, statement, record)]
+    if not parts:
+        return 0.0
+    said = canonical_terms(" ".join(part.text for part in parts))
+    if record and statement.item.owner != GROUP:
+        said |= canonical_terms(statement.who)
+    own = holds(want.words, said)
+    held = holds(want.words, said | statement.context)
+    if want.words and (held < want.enough or holds(want.must, said | statement.context) < len(want.must)):
+        return 0.0
+    share = held / len(want.words) if want.words else 0.6
+    if own < held:
+        share += _ASKED_BEFORE
+    text = " ".join(part.text for part in parts)
+    from memory_env.query.wanted import _SAYS
+
+    if want.tells and _SAYS[want.tells].search(text):
+        share += _RIGHT_KIND
+    if want.identity and any(_introduces(part) for part in parts):
+        share += _RIGHT_KIND
+    return share + (_RECORD if record else 0.0) + (_OWN_WORDS if any(part.own for part in parts) else 0.0)
+
+
+def _introduces(part: Clause) -> bool:
+    import re
+
+    return bool(re.search(r"\b(?:i am|i'm|i’m|im|is|was)\s+(?:\w+\s+)?(?:a|an|the|\w+'s|\w+’s|my|our|from)\b", part.text, re.IGNORECASE))
+
+
+def _admits(want: Wanted, part: Clause, statement: Statement, record: bool) -> bool:
+    """Whether a clause may answer at all: no question, no wish, and about whom the question is about."""
+    if (part.question and not want.questions) or part.unreal:
+        return False
+    if want.persons and part.negated != want.negated and not record:
+        return False
+    if any(name not in part.mentions and name not in (part.subject, statement.said_by, statement.who) for name in want.beside):
+        return False
+    if not want.about:
+        return True
+    about = want.about
+    if want.sayer:
+        return about in part.mentions or part.subject == about or (record and statement.item.owner == about)
+    if want.kin:
+        return _of_kin(want, part, statement, record)
+    if part.subject == about:
+        return True
+    if record and statement.item.owner == about:
+        return not part.other
+    if want.words and about in part.mentions and part.own:
+        return _thing_of(about, part, want)
+    return False
+
+
+def _of_kin(want: Wanted, part: Clause, statement: Statement, record: bool) -> bool:
+    """About somebody of theirs: "my brother ..." by themselves, or "... Bob's brother", "brother of Bob" by anybody."""
+    low, kin = part.text.lower(), want.kin.lower()
+    mine = statement.said_by == want.about and (part.other == kin or f"my {kin}" in low or f"our {kin}" in low)
+    theirs = want.about in part.mentions and kin in low and (part.subject != want.about or record or True)
+    return mine or theirs
+
+
+def _thing_of(about: str, part: Clause, want: Wanted) -> bool:
+    """A clause of somebody else that speaks of a member's things ("Bob's cat is called Minka"), or tells of them as its object."""
+    import re
+
+    given = re.escape(about.split()[0].strip(","))
+    return bool(re.search(rf"\b{given}(?:'s|’s|['’])\s", part.text)) and not part.subject
+
+
+def _option(options: Mapping[str, str], statements: Sequence[Statement]) -> Answer:
+    """The option whose words the chosen statements hold best; none where none or several do."""
+    said = frozenset().union(*(canonical_terms(f"{each.who} {each.text}") for each in statements)) if statements else frozenset()
+    share = {letter: holds(canonical_terms(text), said) / max(1, len(canonical_terms(text))) for letter, text in options.items()}
+    best = max(share.values(), default=0.0)
+    winners = [letter for letter, value in share.items() if value == best]
+    return Answer(options[winners[0]], winners[0]) if best > 0 and len(winners) == 1 else Answer(NOT_RECORDED)
