@@ -1,4 +1,4 @@
-"""Whom a question to a living memory names: members by any part of their name, each of several of one name, and people unknown."""
+"""Whom a question to a living memory names: members by any part of their name, all of one name, and strangers."""
 
 from __future__ import annotations
 
@@ -28,19 +28,28 @@ _BEFORE_MONTH = re.compile(
     r"\b(?:in|on|since|until|till|before|after|during|next|last|this|early|late|mid|of|by|from)\s+$", re.IGNORECASE
 )
 _BEFORE_PLACE = re.compile(r"\b(?:in|at|to|from|on|near|into|the|via|around|outside|inside|through|for)\s+$", re.IGNORECASE)
-_MONTHS = frozenset("january february march april may june july august september october november december".split())
-_NOT_NAMES = _MONTHS | frozenset(
-    """monday tuesday wednesday thursday friday saturday sunday i i'm i've i'll i'd english french german spanish italian christmas
-    easter ok mr mrs ms dr what what's who who's where where's when when's why why's how how's which whose whom that that's it it's
-    there there's let let's he he's she she's here here's one someone somebody anyone anybody everyone everybody nobody group all
-    does did is was are were has had have will would can could should do am may might shall must and but so or if the a an my your
-    our his their this these those in on at to for from of about with by please tell name list give describe today tomorrow yesterday
-    tonight dad mum mom mother father brother sister""".split()
-)
+_MONTHS_WORDS = """
+    january february march april may june july august september october november december
+"""
+_MONTHS = frozenset(_MONTHS_WORDS.split())
+_NOT_NAMES_WORDS = """
+    monday tuesday wednesday thursday friday saturday sunday i i'm i've i'll i'd english french german spanish italian
+    christmas easter ok mr mrs ms dr what what's who who's where where's when when's why why's how how's which whose whom
+    that that's it it's there there's let let's he he's she she's here here's one someone somebody anyone anybody everyone
+    everybody nobody group all does did is was are were has had have will would can could should do am may might shall must
+    and but so or if the a an my your our his their this these those in on at to for from of about with by please tell name
+    list give describe today tomorrow yesterday tonight dad mum mom mother father brother sister
+"""
+_NOT_NAMES = _MONTHS | frozenset(_NOT_NAMES_WORDS.split())
 _AUXILIARY = re.compile(r"\b(?:does|did|is|was|are|were|has|had|have|will|would|can|could|should|do)\s+$", re.IGNORECASE)
-_ABOUT = re.compile(r"\b(?:about|of|with|by|know|knows|tell|told|ask|asked|and|or|than|to|called|named|meet|met)\s+$", re.IGNORECASE)
+_ABOUT = re.compile(
+    r"\b(?:about|of|with|by|know|knows|tell|told|ask|asked|and|or|than|to|called|named|meet|met)\s+$", re.IGNORECASE
+)
 _THIRD_PERSON = re.compile(r"\s+(?:\w+s|did|had|said|told|wants?|went|live|like|work)\b")
-_PARTICLES = frozenset("de da di van von der den la le el al bin ibn the of and member unnamed mr mrs ms dr jr sr".split())
+_PARTICLES_WORDS = """
+    de da di van von der den la le el al bin ibn the of and member unnamed mr mrs ms dr jr sr
+"""
+_PARTICLES = frozenset(_PARTICLES_WORDS.split())
 _MOST_READINGS = 24
 
 
@@ -121,7 +130,9 @@ def _is_name(text: str, start: int, end: int, members: tuple[str, ...]) -> bool:
         return False
     if opens:
         follows = _THIRD_PERSON.match(after)
-        return word[:1].isupper() and bool(follows or (low not in ("will", "may", "a") and not re.match(r"\s+(?:the|a|an)\b", after)))
+        return word[:1].isupper() and bool(
+            follows or (low not in ("will", "may", "a") and not re.match(r"\s+(?:the|a|an)\b", after))
+        )
     if word[:1].isupper():
         return True
     # In lower case: "what does will do", "will's job", "about mark"; not "will the group ..." or "what will he do".
@@ -204,10 +215,8 @@ def _project(question: str, roster: tuple[str, ...], known: list[Named], choice:
         rows = (*roster, *((GROUP,) if GROUP in found.rows else ()))
     else:
         rows = tuple(names.get(row, row) for row in found.rows)
-    return Projection(
-        found.issue, rows, found.mode, names.get(found.source, ""), names.get(found.owner, found.owner if found.owner == GROUP else ""),
-        found.scope, tuple(names[mark] for mark in found.names),
-    )  # fmt: skip
+    source, owner = names.get(found.source, ""), names.get(found.owner, GROUP if found.owner == GROUP else "")
+    return Projection(found.issue, rows, found.mode, source, owner, found.scope, tuple(names[mark] for mark in found.names))
 
 
 _RULES = RuleProjector()

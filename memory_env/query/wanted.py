@@ -3,62 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
 from memory_env.query.answer.clauses import KIN
-from memory_env.query.people import Reading
+from memory_env.query.people import Reading, find_people
 from memory_env.query.retrieve.terms import stem, terms, words
+from memory_env.query.synonyms import canonical
 
-# Words that mean the same for a question's purposes; the first of a line stands for all. English, and only what chats ask daily.
-_SAME = """
-    live move home address flat apartment reside based house moving
-    job work profession occupation career employ employer workplace working
-    mum mother mom mummy mama
-    dad father daddy papa
-    birthday born birth birthdate
-    wedding marry marriage married marrying
-    partner fiance fiancé fiancée boyfriend girlfriend husband wife engaged
-    child children kid kids baby
-    like love enjoy fond prefer favourite favorite adore liking favourites
-    hate dislike detest loathe stand
-    start begin began begun
-    buy bought purchase
-    go went gone going
-    sell sold
-    get got gotten
-    eat ate eaten
-    take took taken
-    bring brought
-    leave left
-    meet met
-    speak spoke spoken
-    teach taught
-    drive drove driven
-    break broke broken
-    lose lost
-    find found
-    win won
-    pay paid cost price costs
-    choose chose chosen
-    allergic allergy allergies
-    vegetarian veggie vegan
-    phone mobile
-    car vehicle van
-    bike bicycle
-    film movie
-    holiday vacation
-    quit resign resigned
-    plan plans planning
+_GENERIC_WORDS = """
+    name names call called people person member members one thing things anything something think thinks thought feel feels
+    feeling opinion view views say says said tell told mention mentioned talk talked write wrote know known ask asked
+    announce announced suggest suggested propose proposed promise happen happened want kind sort type do done doing old new
+    currently current now still many much long time day week month year exactly actually please really group chat favour
+    according
 """
-_GENERIC = frozenset(
-    stem(word)
-    for word in """name names call called people person member members one thing things anything something think thinks thought feel feels
-    feeling opinion view views say says said tell told mention mentioned talk talked write wrote know known ask asked announce announced
-    suggest suggested propose proposed promise happen happened want kind sort type do done doing old new currently current now still
-    many much long time day week month year exactly actually please really group chat favour according""".split()
-)
+_GENERIC = frozenset(stem(word) for word in _GENERIC_WORDS.split())
 _SAYER = re.compile(
     r"^\W*(?:what|when|where|why|how|which)\b.*?\b(?:did|does|do|has|had|is|was)\s+XX\s+(?:\w+ly\s+|first\s+|just\s+)?(?:say|said|saying|tell|told|telling|"
     r"write|written|announce|announced|suggest|suggested|propose|proposed|mention|mentioned|promise|promised|claim|claimed|ask|asked|report|reported)\b"
@@ -66,9 +25,12 @@ _SAYER = re.compile(
     re.IGNORECASE,
 )
 _TELLS = {
-    "time": re.compile(r"^\W*(?:and\s+|so\s+)?(?:when|what\s+(?:time|day|date|month|year)|on\s+(?:what|which)\s+(?:day|date)|since\s+when|how\s+soon)\b|\b(?:birthday|date)\b\W*$", re.I),
-    "place": re.compile(r"^\W*(?:and\s+|so\s+)?(?:where|(?:in|at|to|from)\s+(?:what|which)|which\s+(?:city|town|country|street|place))\b|\baddress\b", re.I),
-    "number": re.compile(r"^\W*(?:how\s+(?:much|many|old|long|far|tall|big)|what\s+(?:is\s+the\s+)?(?:price|rent|age|number|cost))\b", re.I),
+    "time": re.compile(r"^\W*(?:and\s+|so\s+)?(?:when|what\s+(?:time|day|date|month|year)|on\s+(?:what|which)\s+(?:day"
+        r"|date)|since\s+when|how\s+soon)\b|\b(?:birthday|date)\b\W*$", re.I),
+    "place": re.compile(r"^\W*(?:and\s+|so\s+)?(?:where|(?:in|at|to|from)\s+(?:what|which)|which\s+(?:city|town|country"
+        r"|street|place))\b|\baddress\b", re.I),
+    "number": re.compile(r"^\W*(?:how\s+(?:much|many|old|long|far|tall|big)|what\s+(?:is\s+the\s+)?(?:price|rent|age"
+        r"|number|cost))\b", re.I),
 }  # fmt: skip
 _SAYS = {
     "time": re.compile(
@@ -77,7 +39,9 @@ _SAYS = {
         r"|winter|christmas|easter|next|last|week|month|year|soon|o'clock)\b",
         re.I,
     ),
-    "place": re.compile(r"\b(?:in|at|to|near|on|from|by|opposite|behind|next to|around|into|via)\s+\w|\b(?:home|abroad|upstairs|downtown|here)\b", re.I),
+    "place": re.compile(r"\b(?:in|at|to|near|on|from|by|opposite|behind|next to|around|into|via)\s+(?:the\s+|a\s+)?[A-Z]"),
+    "some place": re.compile(r"\b(?:in|at|to|near|from|behind|next to|into)\s+\w|\b(?:home|abroad|upstairs|downtown"
+        r"|here)\b", re.I),
     "number": re.compile(
         r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|none"
         r"|couple|dozen|half)\b",
@@ -85,13 +49,23 @@ _SAYS = {
     ),
 }  # fmt: skip
 _NEGATED = re.compile(r"\b(?:not|never|no longer)\b|n['’]t\b", re.IGNORECASE)
-_IDENTITY = re.compile(r"^\W*(?:so\s+|and\s+)?(?:who(?:'s|\s+is|\s+are|\s+was)?|tell\s+me\s+about|what\s+do\s+(?:you|we)\s+know\s+about|describe)\s*XX\W*$", re.IGNORECASE)
-_OCCUPATION = re.compile(r"^\W*what\s+(?:does|did|is)\s+XX\s+(?:do|doing)(?:\s+(?:for\s+(?:a\s+)?(?:living|work)|now|these\s+days|all\s+day))?\W*$", re.IGNORECASE)
-_SUBJECT_NOUN = re.compile(r"\b(?:does|did)\s+(?:the\s+|a\s+|an\s+|my\s+|our\s+|your\s+|his\s+|her\s+|their\s+|XX(?:'s|’s)\s+)?(?P<noun>[a-z]+)\b")
+_IDENTITY = re.compile(
+    r"^\W*(?:so\s+|and\s+)?(?:who(?:'s|\s+is|\s+are|\s+was)?|tell\s+me\s+about|what\s+do\s+(?:you|we)\s+know\s+about|describe)\s*XX\W*$",
+    re.IGNORECASE,
+)
+_OCCUPATION = re.compile(
+    r"^\W*what\s+(?:does|did|is)\s+XX\s+(?:do|doing)(?:\s+(?:for\s+(?:a\s+)?(?:living|work)|now|these\s+days|all\s+day))?\W*$",
+    re.IGNORECASE,
+)
+_SUBJECT_NOUN = re.compile(
+    r"\b(?:does|did)\s+(?:the\s+|a\s+|an\s+|my\s+|our\s+|your\s+|his\s+|her\s+|their\s+|XX(?:'s|’s)\s+)?(?P<noun>[a-z]+)\b"
+)
 _POSSESSED = re.compile(r"XX(?:'s|’s|['’])\s+(?:[a-z]+\s+){0,2}?(?P<noun>[a-z]+)\b")
 _OWNER_OF = re.compile(r"\b(?P<noun>[a-z]+)\s+of\s+XX\b")
 _HAS = re.compile(r"\b(?:does|did|has|have)\s+XX\s+(?:have|own|got)\b", re.IGNORECASE)
-_PERSON = re.compile(r"^\W*(?:and\s+|so\s+|but\s+)?(?:who|whom|whose|which\s+(?:member|person|one|of\s+(?:us|them)))\b", re.IGNORECASE)
+_PERSON = re.compile(
+    r"^\W*(?:and\s+|so\s+|but\s+)?(?:who|whom|whose|which\s+(?:member|person|one|of\s+(?:us|them)))\b", re.IGNORECASE
+)
 _ASKING = re.compile(r"\b(?:ask|asked|asking|wonder|question)\b", re.IGNORECASE)
 
 
@@ -102,7 +76,8 @@ class Wanted:
     of theirs ("Bob's brother"). `tells`: "time", "place", "number" or "". `identity`: who somebody is. `persons`: the answer is
     a person. `negated`: the question is.
 
-    Example: "Where does Bob's brother live?" -> Wanted(words={"liv", "brother"}, must={"brother"}, about="Bob", kin="brother", tells="place")
+    Example: "Where does Bob's brother live?" -> Wanted(words={"liv", "brother"}, must={"brother"}, about="Bob",
+    kin="brother", tells="place")
     """
 
     words: frozenset[str]
@@ -121,40 +96,6 @@ class Wanted:
     def enough(self) -> int:
         """How many of `words` an answer must hold: all of up to two, two of three, three of four or five."""
         return len(self.words) if len(self.words) <= 2 else -(-len(self.words) * 3 // 5)
-
-
-@lru_cache(maxsize=1)
-def _canon() -> dict[str, str]:
-    table: dict[str, str] = {}
-    for line in _SAME.strip().splitlines():
-        first, *others = line.split()
-        for word in (first, *others):
-            table[word] = table[stem(word)] = stem(first)
-    return table
-
-
-def canonical(word: str) -> str:
-    """A word's stem, or the stem of the word that stands for its like: canonical("moved") == canonical("lives")."""
-    table = _canon()
-    return table.get(word) or table.get(stem(word)) or stem(word)
-
-
-def canonical_terms(text: str) -> frozenset[str]:
-    """The canonical content terms of a text."""
-    kept = set(terms(text))
-    return frozenset(canonical(word) for word in words(text) if stem(word) in kept or word in _canon())
-
-
-def holds(wanted: Iterable[str], said: frozenset[str]) -> int:
-    """How many of the wanted terms a text's terms hold; "celebration" holds "celebrate", by its beginning."""
-    return sum(term in said or any(_alike(term, other) for other in said) for term in wanted)
-
-
-def _alike(a: str, b: str) -> bool:
-    if len(a) < 5 or len(b) < 5 or not (a.isascii() and b.isascii()):
-        return False
-    shared = next((place for place, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    return shared >= 5 and shared >= 0.7 * max(len(a), len(b))
 
 
 def wanted(question: str, reading: Reading) -> Wanted:
@@ -179,16 +120,34 @@ def wanted(question: str, reading: Reading) -> Wanted:
     kin = noun["noun"] if noun and noun["noun"].lower() in KIN and not sayer else ""
     must = {canonical(word) for name in reading.unknown for word in words(name)}
     subject = _SUBJECT_NOUN.search(marked)
-    if subject and not names and subject["noun"] not in ("i", "we", "you", "he", "she", "they", "it", "everyone", "anyone", "everybody", "anybody"):
+    if (
+        subject
+        and not names
+        and subject["noun"] not in ("i", "we", "you", "he", "she", "they", "it", "everyone", "anyone", "everybody", "anybody")
+    ):
         must |= {canonical(term) for term in terms(subject["noun"])} - _GENERIC
     if kin:
         must.add(canonical(kin))
     tells = next((kind for kind, pattern in _TELLS.items() if pattern.search(question)), "")
     return Wanted(
         found | must, frozenset(must), sayer, about, beside, kin, tells,
-        identity=bool(_IDENTITY.match(marked)) or (bool(names) and not found | must),
+        identity=bool(_IDENTITY.match(marked)),
         persons=bool(_PERSON.match(question)), negated=bool(_NEGATED.search(question)), questions=bool(_ASKING.search(issue)),
     )  # fmt: skip
+
+
+def kind_of(question: str) -> str:
+    """What a question asks for: "time", "place", "number", "who", "what", "why", or "" for one of yes or no."""
+    told = next((kind for kind, pattern in _TELLS.items() if pattern.search(question)), "")
+    first = re.search(r"\b(who|whom|whose|what|which|why|how)\b", question[:60], re.IGNORECASE)
+    return told or ({"whom": "who", "whose": "who", "which": "what"}.get(first[1].lower(), first[1].lower()) if first else "")
+
+
+def answers_kind(text: str, tells: str) -> float:
+    """How far a text tells a time, a place or a number, in [0, 1]; 0 where neither is asked."""
+    if tells == "place" and not _SAYS["place"].search(text):
+        return 0.5 * bool(_SAYS["some place"].search(text))
+    return float(bool(tells and _SAYS[tells].search(text)))
 
 
 def _issue_words(issue: str) -> list[str]:
@@ -198,8 +157,6 @@ def _issue_words(issue: str) -> list[str]:
 
 def _marked(question: str, reading: Reading) -> str:
     """The question with XX for every member's name."""
-    from memory_env.query.people import find_people
-
     parts, place = [], 0
     for named in find_people(question, tuple(sorted(reading.projection.names)) or ("",)):
         if named.members:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memory_env.datafile import DataError
+from memory_env.store.search import SEARCH_SCHEMA
 
 APPLICATION = 0x57524D45  # "WRME", SQLite's mark of whose file this is
 
@@ -73,6 +74,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration("tombstones", "CREATE TABLE tombstones (digest BLOB PRIMARY KEY, of BLOB NOT NULL) WITHOUT ROWID;"),
     Migration("chats, edits and names", _CHATS),
     Migration("inbox", _INBOX),
+    Migration("search", SEARCH_SCHEMA),
 )
 
 

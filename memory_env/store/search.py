@@ -1,8 +1,8 @@
 """What a memory file keeps so that it can be searched at once: every message's search words, and vectors of both tracks.
 
 The tables follow the messages and records: whatever is deleted or changed there is deleted here by triggers, and what is missing
-is added by `Search.catch_up` and `Search.add_vectors`, at any time, in any number of steps. They hold nothing that is not in the file
-already, so dropping their rows loses nothing. A file that may only be read gets its tables in working memory.
+is added by `Search.catch_up` and `Search.add_vectors`, at any time, in any number of steps. They hold nothing that is not in
+the file already, so dropping their rows loses nothing. A file that may only be read gets its tables in working memory.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class Search:
             self._at = "side."
 
     def catch_up(self) -> int:
-        """Index the words of messages that are not yet; how many there were. In working memory where the file is being written."""
+        """Index the words of messages that are not yet; how many there were. In working memory where the file is being
+        written."""
         at, added = self._at, 0
         held, indexed = (self._one(f"SELECT count(*) FROM {table}") for table in ("messages", f"{at}message_words_docsize"))
         if held == indexed:
@@ -148,7 +149,8 @@ class Search:
     def add_vectors(
         self, track: str, places: Sequence[int], encode: Callable[[Sequence[str]], np.ndarray], step: int = 256
     ) -> Iterator[int]:
-        """Encode and keep the texts at `places`, some at a time; yields how many are done. Stopped anywhere, the rest is missing."""
+        """Encode and keep the texts at `places`, some at a time; yields how many are done. Stopped anywhere, the rest is
+        missing."""
         done = 0
         for start in range(0, len(places), step):
             rows = list(self._texts(track, places[start : start + step]))

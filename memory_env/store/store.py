@@ -72,9 +72,9 @@ class MemoryStore:
         if not create and not self.path.is_file():
             raise DataError(f"{self.path}: no such memory; launch/remember.py makes one")
         try:
-            self._db, writable = self._connect(create)
+            self._db, self.writable = self._connect(create)
             try:
-                open_layout(self._db, self.path, writable)
+                open_layout(self._db, self.path, self.writable)
             except BaseException:
                 self._db.close()
                 raise
@@ -253,8 +253,8 @@ class MemoryStore:
             [(position, edge.old, edge.new) for edge in written.edges],
         )
 
-    def state(self, as_of: float | None = None) -> MemoryState:
-        """The memory, or the memory as it was at `as_of` (seconds since 1970).
+    def state(self, as_of: float | None = None, messages: bool = True) -> MemoryState:
+        """The memory, or the memory as it was at `as_of` (seconds since 1970); without `messages` its derived track alone.
 
         As of a time: the messages sent until then, and what the Writer made of segments that had ended by then. Chains are
         in the order of time (memory_env.store.timeline).
@@ -267,13 +267,15 @@ class MemoryStore:
             if everything or (ends is not None and ends <= until)
         }
         updates = list(self._rows("SELECT old, new FROM edges ORDER BY place"))
-        messages = [
+        spoken = [
             Record(
                 row[1], row[5], row[4], row[4], VERBATIM_LAYER, VERBATIM_UTYPE, row[2], row[3], row[0], row[6],
                 confidence=VERBATIM_CONFIDENCE,
             )
-            for row in self._rows(
-                "SELECT position, entry_id, session, turn, speaker, content, ts, at FROM messages ORDER BY place"
+            for row in (
+                self._rows("SELECT position, entry_id, session, turn, speaker, content, ts, at FROM messages ORDER BY place")
+                if messages
+                else ()
             )
             if row[0] in segments or (row[7] is not None and row[7] <= until)
         ]  # fmt: skip
@@ -290,7 +292,21 @@ class MemoryStore:
             )
             if row[0] in segments
         ]  # fmt: skip
-        return MemoryState.from_records([*messages, *in_time(derived, updates)], {record.source for record in messages})
+        return MemoryState.from_records([*spoken, *in_time(derived, updates)], {record.source for record in spoken})
+
+    def message(self, entry_id: str) -> Record | None:
+        """A message by its id."""
+        query = "SELECT entry_id, content, speaker, session, turn, position, ts FROM messages WHERE entry_id = ?"
+        row = next(self._rows(query, (entry_id,)), None)
+        if row is None:
+            return None
+        return Record(
+            row[0], row[1], row[2], row[2], VERBATIM_LAYER, VERBATIM_UTYPE, *row[3:], confidence=VERBATIM_CONFIDENCE
+        )
+
+    def ended_by(self, as_of: float) -> list[int]:
+        """Positions of the segments that had ended at `as_of` (seconds since 1970)."""
+        return [position for (position,) in self._rows("SELECT position FROM segments WHERE ends <= ?", (as_of,))]
 
     def segments(self) -> Iterator[dict[str, Any]]:
         """Every segment: position, session, ts, writer, completion, report."""

@@ -35,12 +35,14 @@ from memory_env.store.intake import WINDOW, arrive
 from memory_env.store.store import Arrived, MemoryStore, Written
 from memory_env.store.timeline import settled
 from memory_env.store.tombstones import admitted
+from writer_rl.memory.answers import Answered, answered
 from writer_rl.memory.live import LiveMessages
 from writer_rl.memory.sources import Message, as_message, as_messages
 
 if TYPE_CHECKING:
-    from memory_env.query.pipeline import QueryPipeline
-    from memory_env.query.protocol import Answerer, EvidenceItem
+    from memory_env.query.living import LivingRetrieval
+    from memory_env.query.protocol import Answerer
+    from memory_env.query.retrieve.dense import Embedder
     from writer_rl.evaluation.writers import Writer
 
 COMMIT_MESSAGES = 1000
@@ -68,47 +70,15 @@ class Remembered:
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class EvidenceLine:
-    """One piece of evidence: who said it, when, what, about whom, and the messages behind it.
-
-    `track` is "messages" or "memory"; `behind` are the verbatim messages of a derived record.
-    """
-
-    track: str
-    speaker: str
-    ts: str
-    content: str
-    owner: str = ""
-    layer: str = ""
-    current: bool = True
-    behind: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        about = f" about {self.owner}" if self.owner and self.owner != self.speaker else ""
-        outdated = "" if self.current else " (since superseded)"
-        line = f"{self.speaker} @ {self.ts}{about}: {self.content}{outdated}"
-        if self.track == "messages":
-            return line
-        return "\n".join([f"{line}  [{self.layer}]", *(f"    from {message}" for message in self.behind)])
-
-
-@dataclass(frozen=True)
-class Answered:
-    """An answer with its evidence, the derived records first."""
-
-    question: str
-    text: str
-    evidence: tuple[EvidenceLine, ...]
-
-
 class Memory:
     """A memory file and what reads and writes it.
 
     path: the SQLite file; made if it is not there, unless `create` is false.
     writer: "none" (messages only), an exported Writer's folder, "served:MODEL" (a trained Writer behind a server),
         "endpoint:MODEL" (any language model), or a Writer (writer_rl.evaluation.writers). Loaded when first used.
-    config: how a Writer is run (an EvaluationConfig); answerer: who answers (the offline one); pipeline: the retrieval.
+    config: how a Writer is run (an EvaluationConfig); answerer: who answers (the offline reader).
+    retrieval: "lexical" (words), "dense" (meaning), "fused" (both), or "auto": fused where all-MiniLM-L6-v2 is installed, else
+        lexical; embedder: another embedder than that.
     provenance: how the messages behind a record are found; None: by shared words (memory_env.provenance).
     """
 
@@ -121,15 +91,17 @@ class Memory:
         config: Any = None,
         base_url: str | None = None,
         answerer: Answerer | None = None,
-        pipeline: QueryPipeline | None = None,
+        retrieval: str = "auto",
+        embedder: Embedder | None = None,
         provenance: Provenance | None = None,
     ):
         self.store = MemoryStore(path, create)
         self._source, self._config, self._base_url = writer, config, base_url
         self._writer: Writer | None = None
-        self._answerer, self._pipeline, self._provenance = answerer, pipeline, provenance
-        self._indexed: tuple[Any, Any] | None = None
         self._live: LiveMessages[Remembered] | None = None
+        self._answerer, self._provenance = answerer, provenance
+        self._how, self._embedder = retrieval, embedder
+        self._retrieval: LivingRetrieval | None = None
 
     def __enter__(self) -> Memory:
         return self
@@ -287,27 +259,28 @@ class Memory:
         return self._live
 
     def ask(self, question: str, as_of: str | date | None = None) -> Answered:
-        """The answer from the memory, or from the memory as it was at a time (ISO 8601; a date means its end)."""
-        from memory_env.query.answer.offline import OfflineAnswerer
-        from memory_env.query.pipeline import QueryPipeline
+        """The answer from the memory, or from the memory as it was at a time (ISO 8601; a date means its end).
+
+        Without an `answerer` the offline reader quotes the memory: it is English and literal (memory_env.query.answer.reader).
+        """
+        from memory_env.query.answer.reader import Reader
 
         question = well_formed(question)
         if not question.strip():
             raise DataError("the question is empty")
-        if self._pipeline is None:
-            self._pipeline = QueryPipeline()
-        state = self.state(as_of)
-        if self._indexed is None or self._indexed[0] is not state:
-            self._indexed = (state, self._pipeline.index(state))
-        evidence = self._pipeline.evidence(question, self._indexed[1])
+        evidence = self.retrieval.evidence(question, None if as_of is None else moment(as_of))
         asked = Question(id="ask", category="", question=question, answer="")
-        answer = (self._answerer or OfflineAnswerer()).answer(asked, evidence)
-        rows = [item for row in evidence.rows for chain in row.chains for item in chain]
-        rows += [item for row in evidence.rows for item in row.said]
-        fallbacks = [row.fallback for row in evidence.rows if row.fallback is not None]
-        spoken = list(dict.fromkeys([*fallbacks, *evidence.messages]))
-        lines = [_line("memory", item, state) for item in dict.fromkeys(rows)]
-        return Answered(question, answer.text, tuple(lines + [_line("messages", item, state) for item in spoken]))
+        answer = (self._answerer or Reader()).answer(asked, evidence)
+        return answered(question, answer.text, evidence, self.store)
+
+    @property
+    def retrieval(self) -> LivingRetrieval:
+        """What finds the evidence; opened when it is first used."""
+        if self._retrieval is None:
+            from memory_env.query.living import LivingRetrieval
+
+            self._retrieval = LivingRetrieval(self.store, self._how, self._embedder)
+        return self._retrieval
 
     def state(self, as_of: str | date | None = None) -> MemoryState:
         """The memory state, now or at a time. Read again only when the file has grown."""
@@ -394,12 +367,3 @@ def _halves(part: Arrived) -> tuple[Arrived, Arrived]:
         return Arrived(segment, part.sources[first:last], part.keys[first:last])
 
     return piece(0, middle), piece(middle, len(messages))
-
-
-def _line(track: str, item: EvidenceItem, state: MemoryState) -> EvidenceLine:
-    behind = []
-    for entry_id in item.messages if track == "memory" else ():
-        message = state.get(entry_id)
-        if message is not None:
-            behind.append(f"{message.source} @ {message.ts}: {message.content}")
-    return EvidenceLine(track, item.source, item.ts, item.content, item.owner, item.layer, item.current, tuple(behind))

