@@ -10,6 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from memory_env.datafile import DataError
+from memory_env.store.search import scrub
 
 _DUE = "rewrite_due"
 
@@ -31,6 +32,7 @@ def rewrite(db: sqlite3.Connection, path: Path) -> None:
     """
     db.execute("PRAGMA secure_delete=ON")
     _empty_log(db, path)
+    scrub(db)
     db.execute("VACUUM")
     _empty_log(db, path)
     db.execute("DELETE FROM meta WHERE key = ?", (_DUE,))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memory_env.datafile import DataError
+from memory_env.store.drafts_schema import DRAFTS_SCHEMA
 from memory_env.store.search import SEARCH_SCHEMA
 
 APPLICATION = 0x57524D45  # "WRME", SQLite's mark of whose file this is
@@ -75,6 +76,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration("chats, edits and names", _CHATS),
     Migration("inbox", _INBOX),
     Migration("search", SEARCH_SCHEMA),
+    Migration("drafts", DRAFTS_SCHEMA),
 )
 
 

@@ -80,7 +80,7 @@ class MemoryStore:
                 raise
             # A power cut may lose the last commits, never parts of one.
             self._db.execute("PRAGMA synchronous=NORMAL")
-            if writable and is_due(self._db):
+            if self.writable and is_due(self._db):
                 # A process died while it forgot something; where another one still reads, the next to open goes on.
                 with contextlib.suppress(DataError):
                     rewrite(self._db, self.path)
@@ -236,22 +236,7 @@ class MemoryStore:
                 for record, source, key in zip(written.messages, written.arrived.sources, written.arrived.keys, strict=True)
             ],
         )  # fmt: skip
-        self._db.executemany(
-            "INSERT INTO records (position, entry_id, owner, source, layer, utype, content, confidence, from_ids, links)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    position, record.entry_id, record.owner, record.source, record.layer, record.utype,
-                    well_formed(record.content),  # a Writer can write half of an emoji as an escape
-                    record.confidence, json.dumps(record.from_ids), json.dumps(record.links),
-                )
-                for record in written.records
-            ],
-        )  # fmt: skip
-        self._db.executemany(
-            "INSERT INTO edges (position, old, new) VALUES (?, ?, ?)",
-            [(position, edge.old, edge.new) for edge in written.edges],
-        )
+        insert_derived(self._db, position, written.records, written.edges)
 
     def state(self, as_of: float | None = None, messages: bool = True) -> MemoryState:
         """The memory, or the memory as it was at `as_of` (seconds since 1970); without `messages` its derived track alone.
@@ -348,3 +333,20 @@ def _reason(error: sqlite3.Error) -> str:
     if "unable to open" in text:
         return "cannot be opened or made; does its folder exist, and may it be written?"
     return text
+
+
+def insert_derived(db: sqlite3.Connection, position: int, records: Sequence[Record], edges: Sequence[Edge]) -> None:
+    """Add what a Writer derived from a segment, inside a transaction."""
+    db.executemany(
+        "INSERT INTO records (position, entry_id, owner, source, layer, utype, content, confidence, from_ids, links)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                position, record.entry_id, record.owner, record.source, record.layer, record.utype,
+                well_formed(record.content),  # a Writer can write half of an emoji as an escape
+                record.confidence, json.dumps(record.from_ids), json.dumps(record.links),
+            )
+            for record in records
+        ],
+    )  # fmt: skip
+    db.executemany("INSERT INTO edges (position, old, new) VALUES (?, ?, ?)", [(position, edge.old, edge.new) for edge in edges])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,10 +12,14 @@ from typing import TYPE_CHECKING
 
 from writer_rl.command import UsageError
 
+NOT_RECORDED = "not recorded"
+SLOW = 100
+"""So many vectors take long enough to be told of."""
+
 if TYPE_CHECKING:
     from memory_env.query.protocol import Answerer
     from memory_env.records import Record
-    from writer_rl.memory.memory import Answered
+    from writer_rl.memory.memory import Answered, Memory
 
 DESCRIPTION = """Ask a memory that `remember` has built.
 
@@ -23,7 +28,12 @@ DESCRIPTION = """Ask a memory that `remember` has built.
   {command} --memory family.db --show Alice
 
 The answer comes with its evidence: derived records with the messages behind them, then messages, each with speaker
-and time. Without --model a deterministic offline answerer quotes the memory; with --model an endpoint answers.
+and time. Without --model an offline reader quotes the memory. It is English and literal: it finds statements in the
+question's own words, and says "not recorded" otherwise. With --model a language model behind an endpoint answers.
+
+--retrieval: lexical finds by words; dense by meaning (all-MiniLM-L6-v2, the extra 'embed'); fused by both; auto is fused where
+the model is installed. Dense needs a vector of every text: the first question makes up to 1,000 of them, `remember --vectors`
+makes all.
 """
 
 
@@ -34,6 +44,9 @@ def add_options(options: argparse.ArgumentParser) -> None:
     options.add_argument("--as-of", metavar="TIME", help="answer from the memory as it was (2025-03-01 means its end)")
     options.add_argument("--show", metavar="PERSON", help="print what is recorded about a member, or GROUP, with its history")
     options.add_argument("--members", action="store_true", help="print the members")
+    options.add_argument(
+        "--retrieval", choices=("auto", "lexical", "dense", "fused"), default="auto", help="how evidence is found (auto)"
+    )
     options.add_argument("--json", action="store_true", help="print JSON")
     options.add_argument("--model", help="an endpoint's model that answers (the offline answerer)")
     options.add_argument("--base-url", help="of the endpoint (OPENAI_BASE_URL); the key comes from OPENAI_API_KEY alone")
@@ -45,14 +58,31 @@ def execute(chosen: Namespace) -> None:
         raise UsageError("give one of a question, --show PERSON and --members")
     from writer_rl.memory.memory import Memory
 
-    with Memory(chosen.memory, create=False, answerer=answerer(chosen)) as memory:
+    with Memory(chosen.memory, create=False, answerer=answerer(chosen), retrieval=chosen.retrieval) as memory:
         if chosen.members:
             members = list(memory.state(chosen.as_of).roster)
             print(json.dumps(members, ensure_ascii=False) if chosen.json else "\n".join(members))
         elif chosen.show:
             show_person(chosen.show, memory.chains(chosen.show, chosen.as_of), chosen.json)
         else:
-            show_answer(memory.ask(chosen.question, chosen.as_of), chosen.json)
+            warn_of_vectors(memory)
+            answered = memory.ask(chosen.question, chosen.as_of)
+            show_answer(answered, chosen.json)
+            if not chosen.model and answered.text.endswith(NOT_RECORDED) and not chosen.json:
+                print("(the offline reader is English and literal: ask in the chat's own words, or use --model)", file=sys.stderr)
+
+
+def warn_of_vectors(memory: Memory) -> None:
+    """Say what dense retrieval costs before it is paid."""
+    from memory_env.query.living import AT_ONCE
+
+    missing = memory.retrieval.missing()
+    if missing > AT_ONCE:
+        words = "by their words alone; `remember --vectors` makes them, once, some 50 to 200 a second"
+        print(f"{missing - AT_ONCE} texts have no vector yet and are found {words}", file=sys.stderr)
+    if missing > SLOW:
+        now = min(missing, AT_ONCE)
+        print(f"making {now} vectors first; they are kept in the memory (--retrieval lexical needs none)", file=sys.stderr)
 
 
 def answerer(chosen: Namespace) -> Answerer | None:

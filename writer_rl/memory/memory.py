@@ -26,15 +26,17 @@ from memory_env.ingest.times import TimeError, instant, parse_time
 from memory_env.network import Question, Segment
 from memory_env.provenance import Provenance
 from memory_env.records import GROUP, Record
-from memory_env.replay import Completion
 from memory_env.state import MemoryState
 from memory_env.step import step
+from memory_env.store.drafts import NOBODY, note_unwritten
 from memory_env.store.exports import take_in
 from memory_env.store.forget import Forgotten, forget_chat, forget_member, forget_messages, forget_records
 from memory_env.store.intake import WINDOW, arrive
+from memory_env.store.lock import writing
 from memory_env.store.store import Arrived, MemoryStore, Written
 from memory_env.store.timeline import settled
 from memory_env.store.tombstones import admitted
+from writer_rl.memory import rewriting
 from writer_rl.memory.answers import Answered, answered
 from writer_rl.memory.live import LiveMessages
 from writer_rl.memory.sources import Message, as_message, as_messages
@@ -66,6 +68,8 @@ class Remembered:
     verbatim_only: int = 0
     held_back: int = 0
     put_back: int = 0
+    refused: list[tuple[int, str]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -134,19 +138,38 @@ class Memory:
         """
         result = Remembered()
         most = max(MOST_MESSAGES, window)
-        if isinstance(source, (str, Path)):
-            taken = take_in(self.store, _chats(source, format, options or ReadOptions(), result), window, gap_hours, most)
-            arrived, result.known, result.held_back = taken.arrived, taken.known, taken.held_back
-            result.notes += taken.notes
-        else:
-            messages = as_messages(source)
-            messages, result.held_back = admitted(self.store.connection, messages)
-            arrived = arrive(self.store, messages, window, gap_hours, most)
-            result.known = len(messages) - sum(len(segment.sources) for segment in arrived)
-        result.new = sum(len(segment.sources) for segment in arrived)
-        if arrived:
-            self._write(arrived, result, on_segment)
+        with writing(self.store.path):
+            if isinstance(source, (str, Path)):
+                taken = take_in(self.store, _chats(source, format, options or ReadOptions(), result), window, gap_hours, most)
+                arrived, result.known, result.held_back = taken.arrived, taken.known, taken.held_back
+                result.notes += taken.notes
+            else:
+                messages = as_messages(source)
+                messages, result.held_back = admitted(self.store.connection, messages)
+                arrived = arrive(self.store, messages, window, gap_hours, most)
+                result.known = len(messages) - sum(len(segment.sources) for segment in arrived)
+            result.new = sum(len(segment.sources) for segment in arrived)
+            before = self.store.next_position()
+            if arrived:
+                self._write(arrived, result, on_segment)
+            if self._source != NOBODY:
+                result.notes += rewriting.written_otherwise(self.store, self._open_writer().identity, before)
         return result
+
+    def retry(self, on_segment: Callable[[int, int], None] | None = None) -> rewriting.Written:
+        """Let the Writer write what is kept word for word only: refused segments, and those remembered without a Writer."""
+        return self._again(rewriting.retry, on_segment)
+
+    def rewrite(self, on_segment: Callable[[int, int], None] | None = None) -> rewriting.Written:
+        """Let the Writer write the derived track anew. The old one answers until the new one is whole; stopped, it goes on."""
+        return self._again(rewriting.rewrite, on_segment)
+
+    def _again(self, how: Callable[..., rewriting.Written], on_segment: Callable[[int, int], None] | None) -> rewriting.Written:
+        writer = self._open_writer()
+        if writer.identity == NOBODY:
+            raise DataError("writing again needs a Writer: name one (--writer)")
+        with writing(self.store.path):
+            return how(self.store, writer, self._provenance, on_segment)
 
     def forget(
         self, member: str = "", *, message: str = "", record: str = "", chat: str = "", redact: bool = False
@@ -158,7 +181,7 @@ class Memory:
         """
         if sum(map(bool, (member, message, record, chat))) != 1:
             raise DataError("forget one of: a member, message=ID, record=ID, chat=NAME")
-        self._known_state, self._indexed = None, None
+        self._known_state, self._retrieval = None, None
         if member:
             return forget_member(self.store, member, redact)
         if message:
@@ -171,6 +194,7 @@ class Memory:
         counts = self.store.counts()
         sizes = [counts["messages"], counts["records"], counts["edges"]]
         waiting: list[Written] = []
+        noted = 0
         # Segments are let go once they are written: `arrived` may be a long export.
         todo, done = arrived[::-1], 0
         arrived.clear()
@@ -186,6 +210,8 @@ class Memory:
             if writer.identity != "none" or sum(len(one.messages) for one in waiting) >= COMMIT_MESSAGES:
                 self.store.append(waiting)
                 waiting = []
+                note_unwritten(self.store, result.refused[noted:])
+                noted = len(result.refused)
             if on_segment is not None:
                 on_segment(done, result.new)
         if waiting:
@@ -201,20 +227,15 @@ class Memory:
         result: Remembered,
     ) -> tuple[Written, MemoryState] | None:
         """A segment written, and the state after it; None if it was too long and its halves went back to `todo`."""
-        from rollout.writer_prompt import PromptDoesNotFit
-        from writer_rl.evaluation.writers import NOOP_OUTPUT
-
-        name = writer.identity
-        try:
-            made = writer.write(state, part.segment)
-            # An own Writer may give a plain pair.
-            made = Completion(*made) if isinstance(made, tuple) else made
-        except PromptDoesNotFit:
+        made, refused = rewriting.written_or_refused(writer, state, part.segment)
+        if refused.startswith(rewriting.TOO_LONG):
             if len(part.sources) > 1:
                 todo += reversed(_halves(part))
                 return None
-            made, name = Completion(NOOP_OUTPUT), "none"
             result.verbatim_only += 1
+        elif refused:
+            result.refused.append((part.segment.position, refused))
+        name = NOBODY if refused else writer.identity
         after, report = step(state, part.segment, made.text, hit_length_limit=made.hit_length_limit, provenance=self._provenance)
         records, edges = after.derived(sizes[1]), after.edges(sizes[2])
         written = Written(part, name, made.text, report, after.verbatim(sizes[0]), records, edges)
@@ -225,6 +246,7 @@ class Memory:
         result.updates += len(edges)
         result.put_back += put_back
         result.invalid += bool(report.errors)
+        result.errors += report.errors
         return written, after
 
     def _open_writer(self) -> Writer:

@@ -7,6 +7,7 @@ import pytest
 from memory_env.datafile import DataError
 from memory_env.ingest import ChatMessage
 from memory_env.replay import Completion
+from memory_env.text import one_line
 from rollout.writer_prompt import PromptDoesNotFit
 from writer_rl import Memory
 from writer_rl.evaluation.writers import NOOP_OUTPUT
@@ -80,7 +81,8 @@ def test_any_text_that_is_said_or_written_is_kept(tmp_path, odd):
         assert (again.new, again.known) == (2, 2) and memory.store.counts()["members"] == 2
         assert [record.content for record in memory.state().verbatim()] == [f"{message.content} {kept}" for message in CHAT]
         assert {record.content for record in memory.state().derived()} == {f"Alice likes tea {kept}"}
-        assert memory.ask("What does Alice like?").text == f"Alice: Alice likes tea {kept}"
+        shown = one_line(" ".join(f"Alice likes tea {kept}".split()))  # an answer's line stays one line
+        assert memory.ask("What does Alice like?").text == f"Alice: {shown}"
 
 
 def test_the_messages_behind_a_record_are_found_by_the_given_provenance(tmp_path):
