@@ -89,10 +89,12 @@ def answerer(chosen: Namespace) -> Answerer | None:
     """The endpoint's answerer, if one is named."""
     if not chosen.model:
         return None
+    from memory_env.default_prompts import PROMPTS
     from memory_env.query.answer.endpoint import EndpointAnswerer
     from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
 
-    return EndpointAnswerer(EndpointClient(EndpointSettings(chosen.model, chosen.base_url)).check())
+    client = EndpointClient(EndpointSettings(chosen.model, chosen.base_url)).check()
+    return EndpointAnswerer(client, PROMPTS / "answer_memory.jinja")
 
 
 def show_answer(answered: Answered, as_json: bool) -> None:

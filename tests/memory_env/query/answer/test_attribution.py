@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from memory_env.default_prompts import PROMPTS
 from memory_env.ingest import ChatMessage
 from memory_env.prompts import PromptTemplate
-from memory_env.query.answer.endpoint import PROMPTS
 from memory_env.query.answer.reader import NOT_RECORDED
 from memory_env.query.evidence_text import evidence_values, safe
 from memory_env.query.living import LivingRetrieval
@@ -104,7 +104,7 @@ def test_a_models_prompt_gives_every_statement_its_true_speaker(memories, place)
     speaker_of = {safe(message.content): safe(message.speaker) for message in messages_of(trap)}
     source_of = {safe(text): safe(source) for _, source, text in trap.get("records", ())}
     retrieval = LivingRetrieval(memories[place].store, "lexical")
-    template = PromptTemplate.load(PROMPTS / "answer.jinja")
+    template = PromptTemplate.load(PROMPTS / "answer_memory.jinja")
     for question in trap["ask"]:
         evidence = retrieval.evidence(question)
         prompt = template.fill(evidence_values(evidence) | {"question": question, "options": {}})[-1]["content"]
