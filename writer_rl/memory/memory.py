@@ -74,6 +74,9 @@ class Remembered:
     notes: list[str] = field(default_factory=list)
 
 
+ENDPOINT, SERVED = "endpoint:", "served:"
+
+
 class Memory:
     """A memory file and what reads and writes it.
 
@@ -153,7 +156,7 @@ class Memory:
             if arrived:
                 self._write(arrived, result, on_segment)
             if self._source != NOBODY:
-                result.notes += rewriting.written_otherwise(self.store, self._open_writer().identity, before)
+                result.notes += rewriting.written_otherwise(self.store, self._writer_identity(), before)
         return result
 
     def retry(self, on_segment: Callable[[int, int], None] | None = None) -> rewriting.Written:
@@ -248,6 +251,12 @@ class Memory:
         result.invalid += bool(report.errors)
         result.errors += report.errors
         return written, after
+
+    def _writer_identity(self) -> str:
+        """The Writer's identity; of one behind an endpoint that was not asked, how its identity begins."""
+        if self._writer is None and isinstance(self._source, str) and self._source.startswith((ENDPOINT, SERVED)):
+            return self._source
+        return self._source.identity if not isinstance(self._source, str) else self._open_writer().identity
 
     def _open_writer(self) -> Writer:
         if self._writer is None:

@@ -128,9 +128,12 @@ def written_or_refused(writer: Writer, state: MemoryState, segment: Segment) -> 
 
 def written_otherwise(store: MemoryStore, writer: str, before: int) -> list[str]:
     """What to tell of the segments before position `before` that this Writer has not written: it would be ignored silently."""
-    query = "SELECT writer, count(*) FROM segments WHERE position < ? AND writer != ? GROUP BY writer = ?"
+    query = (
+        "SELECT max(writer), count(*) FROM segments WHERE position < ? AND writer != ? AND substr(writer, 1, length(?)) != ?"
+        " GROUP BY writer = ?"
+    )
     notes = []
-    for name, count in store.connection.execute(query, (before, writer, NOBODY)):
+    for name, count in store.connection.execute(query, (before, writer, f"{writer}:", f"{writer}:", NOBODY)):
         if name == NOBODY:
             notes.append(f"{count} segments remembered before have no records; --retry lets this Writer write them")
         else:

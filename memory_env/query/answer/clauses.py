@@ -64,7 +64,8 @@ _UNREAL = re.compile(
     re.IGNORECASE,
 )
 _NEGATED = re.compile(
-    r"\b(?:not|never|no longer|no|nor|neither|none|without|cannot|cant|dont|doesnt|didnt|isnt|wont)\b|n['’]t\b", re.IGNORECASE
+    r"\b(?:not|never|no longer|nobody|no one|no|nor|neither|none|without|cannot|cant|dont|doesnt|didnt|isnt|wont)\b"
+    r"|n['’]t\b", re.IGNORECASE
 )
 _SAYING = (
     r"(?:says?|said|saying|tells?|told|thinks?|thought|believes?|believed|claims?|claimed|wrote|writes|mentioned|mentions|reckons|insists|insisted"
@@ -152,10 +153,18 @@ def _parts(text: str, speaker: str, roster: tuple[str, ...], own: bool) -> list[
             # "Bob: I hate olives" may be a line of Bob's that somebody pasted, or words to Bob; either way not the speaker's own.
             found += _parts(sentence[pasted.end() :], author, roster, own=False)
             continue
-        for part in _CLAUSE.split(sentence):
-            if part and part.strip():
-                found.append(_clause(part.strip(), speaker, roster, own, asks))
+        found += [_clause(part, speaker, roster, own, asks) for part in _divided(sentence)]
     return found
+
+
+def _divided(sentence: str) -> list[str]:
+    """A sentence where a new subject begins; "Bob and I went" has one subject: a clause is at least two words."""
+    parts, start = [], 0
+    for joint in _CLAUSE.finditer(sentence):
+        if len(sentence[start : joint.start()].split()) >= 2:
+            parts.append(sentence[start : joint.start()])
+            start = joint.end()
+    return [part.strip() for part in (*parts, sentence[start:]) if part.strip()]
 
 
 def _clause(text: str, speaker: str, roster: tuple[str, ...], own: bool, asks: bool) -> Clause:

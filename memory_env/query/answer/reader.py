@@ -123,7 +123,9 @@ def _statements(evidence: Evidence) -> list[Statement]:
     for row in evidence.rows:
         for chain in (*row.chains, *((item,) for item in row.said)):
             for item in chain:
-                parts = tuple(clauses(item.content, "" if item.owner == GROUP else item.owner, evidence.roster))
+                read = clauses(item.content, "" if item.owner == GROUP else item.owner, evidence.roster)
+                # "is allergic to nuts" is a record without its subject, not a question.
+                parts = tuple(replace(part, question=part.question and item.content.rstrip().endswith("?")) for part in read)
                 place = len(found)
                 found.append(
                     Statement(item, item.content, item.owner, parts, place=place, older=item is not chain[-1] or not item.current)
@@ -218,8 +220,10 @@ def _fit(want: Wanted, statement: Statement) -> float:
     if want.words:
         if held < want.enough or holds(want.must, said | context) < len(want.must):
             return 0.0
-    elif not (want.identity and (record or any(_INTRODUCES.search(part.text) for part in parts))):
-        return 0.0
+    elif not (want.sayer and want.about):
+        introduced = want.identity and (record or any(_INTRODUCES.search(part.text) for part in parts))
+        if not introduced:
+            return 0.0
     share = held / len(want.words) if want.words else 0.6
     if own < held:
         share += _ASKED_BEFORE
@@ -260,7 +264,7 @@ def _admits(want: Wanted, part: Clause, statement: Statement, record: bool) -> b
     if part.of == about and not KIN & set(low.split()):
         return bool(canonical_terms(low) & want.words)
     if record and statement.item.owner == about:
-        return not part.other
+        return part.other in ("", "left out")  # "plays the oboe", in the row of its owner
     if part.question:
         return statement.said_by == about and bool(re.search(r"\b(?:my|our)\b", part.text, re.IGNORECASE))
     if statement.said_by == about and statement.context and part is statement.parts[0]:
