@@ -28,8 +28,8 @@ class ParsedOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """An accepted action before it becomes a record; `place` is its index in the output, `old` what it supersedes."""
+class AcceptedAction:
+    """What an accepted action asks to be recorded; `place` is its index in the output, `old` what it supersedes."""
 
     place: int
     owner: str
@@ -41,10 +41,10 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What validation decided about one output: drafts to apply, one error per invalid action, accepted NOOPs."""
+class Validation:
+    """What validation decided about one output: actions to apply, one error per invalid action, accepted NOOPs."""
 
-    drafts: tuple[Draft, ...]
+    accepted_actions: tuple[AcceptedAction, ...]
     errors: tuple[str, ...]
     noop: int
     schema_valid: int
@@ -137,30 +137,30 @@ def coordinate_error(owner: Any, source: Any, layer: Any, roster: Collection[str
     return ""
 
 
-def validate(actions: Sequence[Any], state: MemoryState, roster: Collection[str], budget: int) -> Verdict:
+def validate(actions: Sequence[Any], state: MemoryState, roster: Collection[str], budget: int) -> Validation:
     """Judge every action of one output against the state before it; `roster` includes the segment's speakers.
 
     Actions from index `budget` on are not judged (but count as schema-valid where their shape is). An UPDATE cites
     records of `state` only: one created earlier in the same output does not resolve, its id is unknown to the Writer.
     A duplicate is an action whose key equals that of an accepted one before it.
     """
-    return _Validation(state, roster, budget).judge(actions)
+    return _Validator(state, roster, budget).judge(actions)
 
 
-class _Validation:
+class _Validator:
     """The bookkeeping of one `validate` call."""
 
     def __init__(self, state: MemoryState, roster: Collection[str], budget: int) -> None:
         self.state = state
         self.roster = roster
         self.budget = budget
-        self.drafts: list[Draft] = []
+        self.accepted_actions: list[AcceptedAction] = []
         self.errors: list[str] = []
         self.accepted: set[tuple[str, ...]] = set()
         self.updated: set[str] = set()
         self.noop = 0
 
-    def judge(self, actions: Sequence[Any]) -> Verdict:
+    def judge(self, actions: Sequence[Any]) -> Validation:
         schema_valid = 0
         mixed = any(not (isinstance(action, dict) and action.get("action") == "NOOP") for action in actions)
         for place, action in enumerate(actions):
@@ -178,7 +178,7 @@ class _Validation:
                     problem = self._noop(mixed)
             if problem:
                 self.errors.append(f"action {place}: {problem}")
-        return Verdict(tuple(self.drafts), tuple(self.errors), self.noop, schema_valid)
+        return Validation(tuple(self.accepted_actions), tuple(self.errors), self.noop, schema_valid)
 
     def _noop(self, mixed: bool) -> str:
         if ("NOOP",) in self.accepted:
@@ -198,7 +198,7 @@ class _Validation:
         if key in self.accepted:
             return "duplicate of an earlier action"
         self.accepted.add(key)
-        self.drafts.append(Draft(place, owner, source, layer, action["utype"], content))
+        self.accepted_actions.append(AcceptedAction(place, owner, source, layer, action["utype"], content))
         return ""
 
     def _update(self, place: int, action: dict[str, Any]) -> str:
@@ -217,7 +217,7 @@ class _Validation:
             return "UPDATE leaves the content unchanged"
         self.accepted.add(key)
         self.updated.add(entry_id)
-        self.drafts.append(Draft(place, old.owner, old.source, old.layer, old.utype, content, old))
+        self.accepted_actions.append(AcceptedAction(place, old.owner, old.source, old.layer, old.utype, content, old))
         return ""
 
     def _unresolved(self, place: int, action: dict[str, Any], key: tuple[str, ...]) -> str:
@@ -233,5 +233,5 @@ class _Validation:
         self.accepted.update((key, add_key))
         utype = action.get("utype")
         utype = utype if utype in DERIVED_UTYPES else "fact"
-        self.drafts.append(Draft(place, owner, source, layer, utype, action["content"]))
+        self.accepted_actions.append(AcceptedAction(place, owner, source, layer, utype, action["content"]))
         return f"{problem}; applied as ADD"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from memory_env.actions import Draft, ParsedOutput, Verdict, max_actions, parse_completion, validate
+from memory_env.actions import AcceptedAction, ParsedOutput, Validation, max_actions, parse_completion, validate
 from memory_env.network import Segment
 from memory_env.provenance import Provenance, lexical_provenance
 from memory_env.records import (
@@ -113,22 +113,22 @@ def step(
     messages = [_unique_message(record, state, taken) for record in prepared.records]
 
     budget = max_actions(len(segment.messages))
-    verdict = _judge(output, state, prepared, budget)
-    drafts = () if strict and verdict.errors else verdict.drafts
-    support = (provenance or lexical_provenance)([draft.content for draft in drafts], segment) if drafts else []
+    validation = _judge(output, state, prepared, budget)
+    accepted = () if strict and validation.errors else validation.accepted_actions
+    support = (provenance or lexical_provenance)([action.content for action in accepted], segment) if accepted else []
     created = [
-        (_record(draft, segment, tuple(messages[index].entry_id for index in indices), state, taken), draft.old)
-        for draft, indices in zip(drafts, support, strict=True)
+        (_record(action, segment, tuple(messages[index].entry_id for index in indices), state, taken), action.old)
+        for action, indices in zip(accepted, support, strict=True)
     ]
     report = Report(
         json_valid=output.valid,
         attempted=len(output.actions),
         applied=len(created),
-        noop=0 if strict and verdict.errors else verdict.noop,
-        errors=verdict.errors,
+        noop=0 if strict and validation.errors else validation.noop,
+        errors=validation.errors,
         created_ids=tuple(new.entry_id for new, _ in created),
         updated_from=tuple(old.entry_id for _, old in created if old is not None),
-        schema_valid_actions=verdict.schema_valid,
+        schema_valid_actions=validation.schema_valid,
         too_many_actions=len(output.actions) > budget,
         hit_length_limit=hit_length_limit,
     )
@@ -141,11 +141,11 @@ def _parsed(completion: str | ParsedOutput | list[Any]) -> ParsedOutput:
     return completion if isinstance(completion, ParsedOutput) else ParsedOutput(True, completion)
 
 
-def _judge(output: ParsedOutput, state: MemoryState, prepared: PreparedSegment, budget: int) -> Verdict:
+def _judge(output: ParsedOutput, state: MemoryState, prepared: PreparedSegment, budget: int) -> Validation:
     if not output.valid:
-        return Verdict((), (output.error,), 0, 0)
+        return Validation((), (output.error,), 0, 0)
     if not output.actions:
-        return Verdict((), ("the action list is empty",), 0, 0)
+        return Validation((), ("the action list is empty",), 0, 0)
     return validate(output.actions, state, prepared.speakers.union(state.roster), budget)
 
 
@@ -169,16 +169,16 @@ def _unique_message(record: Record, state: MemoryState, taken: set[str]) -> Reco
     return Record.from_dict(fields)
 
 
-def _record(draft: Draft, segment: Segment, from_ids: tuple[str, ...], state: MemoryState, taken: set[str]) -> Record:
-    old = draft.old
-    parts = (draft.owner, draft.source, draft.layer, draft.utype, draft.content, str(segment.position), str(draft.place))
+def _record(action: AcceptedAction, segment: Segment, from_ids: tuple[str, ...], state: MemoryState, taken: set[str]) -> Record:
+    old = action.old
+    parts = (action.owner, action.source, action.layer, action.utype, action.content, str(segment.position), str(action.place))
     return Record(
         entry_id=_free_id(parts, state, taken),
-        content=draft.content,
-        owner=draft.owner,
-        source=draft.source,
-        layer=draft.layer,
-        utype=draft.utype,
+        content=action.content,
+        owner=action.owner,
+        source=action.source,
+        layer=action.layer,
+        utype=action.utype,
         session=segment.session_id,
         turn=0,
         turn_created=segment.position,

@@ -50,7 +50,7 @@ def validity(actions: Any, report: Any, pre_state: Any, weights: RewardWeights =
     if schema_valid is None:
         schema_valid = attempted - error_count(report) if json_part else 0
     schema = _clip(schema_valid / attempted)
-    dup = _clip(len(set(map(action_key, actions))) / attempted)
+    dup = _clip(len(set(map(attempt_key, actions))) / attempted)
     stop = float(stops_after_novel(actions, pre_state))
     valid = weights.json * json_part + weights.schema * schema + weights.dup * dup + weights.stop * stop
     return Validity(json_part, schema, dup, stop, valid)
@@ -67,7 +67,7 @@ def error_count(report: Any) -> int:
     return len(errors) if isinstance(errors, (list, tuple)) else 0
 
 
-def action_key(action: Any) -> Hashable:
+def attempt_key(action: Any) -> Hashable:
     """What makes two actions of one output the same.
 
     ADD: action, owner, source, layer, normalised content. UPDATE: action, entry id, normalised content. NOOP: its type.
@@ -101,8 +101,8 @@ def stops_after_novel(actions: Sequence[Any], pre_state: Any) -> bool:
     if kind == "NOOP":
         return len(actions) == 1
     if kind == "ADD":
-        key = action_key(last)
-        return all(action_key(earlier) != key for earlier in actions[:-1]) and not _recorded(last, pre_state)
+        key = attempt_key(last)
+        return all(attempt_key(earlier) != key for earlier in actions[:-1]) and not _recorded(last, pre_state)
     if kind == "UPDATE":
         cited = next((e for e in derived_entries(pre_state) if field(e, "entry_id") == field(last, "entry_id")), None)
         if cited is None or field(cited, "superseded_by"):

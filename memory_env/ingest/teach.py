@@ -34,11 +34,11 @@ class Client(Protocol):
 
 
 @dataclass(frozen=True)
-class Taught:
+class TaughtPosition:
     """One position: the actions that are kept, what the last try still had refused, and how many tries it took.
 
     Example:
-        Taught(segment, [{"action": "NOOP"}], [({"action": "ADD", ...}, "owner 'Zoe' is not in the roster")], 3, report, state)
+        TaughtPosition(segment, [{"action": "NOOP"}], [({"action": "ADD", ...}, "owner is not in the roster")], 3, report, state)
     """
 
     segment: Segment
@@ -66,8 +66,8 @@ class Teacher:
         self._retries, self._limits = retries, limits or ObservationLimits()
 
     def teach(
-        self, network: Network, window: int | None = None, on_position: Callable[[Taught], None] | None = None
-    ) -> list[Taught]:
+        self, network: Network, window: int | None = None, on_position: Callable[[TaughtPosition], None] | None = None
+    ) -> list[TaughtPosition]:
         """The positions of `network`, in order. Raises what the client raises (JudgeError, EndpointUnusable)."""
         state, positions = MemoryState.empty(), []
         for segment in network.segments(window):
@@ -78,7 +78,7 @@ class Teacher:
                 on_position(taught)
         return positions
 
-    def _position(self, state: MemoryState, segment: Segment, network_id: str) -> Taught:
+    def _position(self, state: MemoryState, segment: Segment, network_id: str) -> TaughtPosition:
         messages = self._template.render(observe(state, segment, self._limits))
         best: list[Any] = []
         fewest: int | None = None
@@ -94,7 +94,7 @@ class Teacher:
             messages = [*messages, *_correction(actions, report, len(segment.messages))]
         kept, refused = settle(state, segment, best)
         after, report = step(state, segment, kept)
-        return Taught(segment, kept, refused, attempt + 1, report, after)
+        return TaughtPosition(segment, kept, refused, attempt + 1, report, after)
 
 
 def settle(state: MemoryState, segment: Segment, actions: Sequence[Any]) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
@@ -136,7 +136,7 @@ def _correction(actions: list[Any], report: Report, messages: int) -> list[dict[
     ]
 
 
-def review(network: Network, positions: Sequence[Taught]) -> str:
+def review(network: Network, positions: Sequence[TaughtPosition]) -> str:
     """A Markdown page for people: every segment, the actions on it, and what was refused."""
     lines = [
         f"# {network.network_id}",

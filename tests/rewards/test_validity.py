@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_env.records import Record
-from rewards.validity import action_key, stops_after_novel, validity
+from rewards.validity import attempt_key, stops_after_novel, validity
 from rewards.weights import RewardWeights
 from tests.rewards import plain
 from tests.rewards.examples import entry, memories, state
@@ -95,7 +95,7 @@ def test_fractions_are_clipped():
     ],
 )
 def test_what_makes_two_actions_the_same(first, second, same):
-    assert (action_key(first) == action_key(second)) is same
+    assert (attempt_key(first) == attempt_key(second)) is same
     assert parts([first, second], report(2, 2))[2] == (0.5 if same else 1.0)
 
 
