@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-FOR_TRAINING = ("torch", "transformers", "tokenizers", "safetensors", "accelerate", "deepspeed", "peft", "vllm", "wandb", "mcp")
+FOR_TRAINING = ("torch", "transformers", "tokenizers", "safetensors", "accelerate", "deepspeed", "peft", "vllm", "wandb", "mcp", "uvicorn")
 CHAT = "speaker,ts,content\nAlice,2025-03-01 10:00,My sister lives in Bergen\nBob,2025-03-01 10:01,I work as a carpenter\n"
 
 
@@ -75,6 +75,11 @@ def test_python_has_memory_and_the_default_prompts(installed, repository, tmp_pa
     assert repository not in folder.parents
     shipped = {path.name: path.read_bytes() for path in (repository / "configs" / "prompts").iterdir()}
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == shipped
+
+
+def test_the_server_names_the_package_that_it_lacks(installed, tmp_path):
+    refused = ran(installed / "writer-rl", "memory", "serve", "memories", cwd=tmp_path)
+    assert refused.returncode == 2 and "needs the package uvicorn" in refused.stderr and refused.stderr.count("\n") == 1
 
 
 def test_a_writer_that_needs_torch_says_so_in_one_line(installed, repository, tmp_path):

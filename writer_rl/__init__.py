@@ -5,11 +5,15 @@ Importing this package, `writer_rl.config` or `writer_rl.grpo.advantages` loads 
 
 from typing import Any
 
-__all__ = ["Memory"]
+__all__ = ["AsyncMemory", "Memory"]
 
 
 def __getattr__(name: str) -> Any:
-    """`Memory` is loaded when first used."""
+    """`Memory` and `AsyncMemory` are loaded when first used."""
+    if name == "AsyncMemory":
+        from writer_rl.memory.async_memory import AsyncMemory
+
+        return AsyncMemory
     if name == "Memory":
         from writer_rl.memory.memory import Memory
 

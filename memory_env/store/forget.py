@@ -190,6 +190,8 @@ def _delete(db: sqlite3.Connection, chosen: _Chosen) -> Forgotten:
     if chosen.member:
         db.execute("DELETE FROM members WHERE name = ?", (chosen.member,))
     changed += _clear_inbox(db, chosen, quotes)
+    # What a Writer wrote for a track that is not whole yet; it is asked again.
+    db.execute("DELETE FROM drafts")
     db.execute(
         "DELETE FROM members WHERE name NOT IN (SELECT speaker FROM messages UNION SELECT owner FROM records "
         "UNION SELECT source FROM records)"

@@ -22,7 +22,7 @@ from memory_env.store.schema import MIGRATIONS, file_format, open_layout
 from memory_env.store.store import MemoryStore
 
 SCHEMA = "writer-rl-memory/1"
-TABLES = ("meta", "members", "chats", "segments", "messages", "records", "edges", "tombstones", "inbox")
+TABLES = ("meta", "members", "chats", "segments", "messages", "records", "edges", "tombstones", "inbox", "unwritten")
 """What is exported, in this order."""
 
 _OF_MEMBER = {

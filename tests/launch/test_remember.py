@@ -94,7 +94,8 @@ def test_a_writer_behind_an_endpoint_and_an_endpoint_that_answers(tmp_path):
     assert "Alice is the best cook" in json.dumps(script.requests[-1])
     assert asked.stdout.startswith("She cooks.") and "Bob @ 2024-12-31" in asked.stdout
     shown = launch("ask", "--memory", tmp_path / "m.db", "--show", "Alice")
-    assert "Alice is the best cook  (2024-12-31T21:41:00, said by Bob)" in shown.stdout
+    # The time of the message that it came from, not the segment's.
+    assert "Alice is the best cook  (2024-12-31T21:42:00, said by Bob)" in shown.stdout
 
 
 @pytest.mark.endpoint

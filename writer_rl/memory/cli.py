@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from writer_rl.command import parser, run
-from writer_rl.memory import cli_ask, cli_export, cli_forget, cli_import, cli_remember, cli_view
+from writer_rl.memory import cli_ask, cli_export, cli_forget, cli_import, cli_remember, cli_serve, cli_view
 
 COMMANDS: dict[str, ModuleType] = {
     "remember": cli_remember,
@@ -24,6 +24,7 @@ COMMANDS: dict[str, ModuleType] = {
     "forget": cli_forget,
     "export": cli_export,
     "import": cli_import,
+    "serve": cli_serve,
 }
 """By name: a module with `DESCRIPTION`, `add_options(parser)` and `execute(arguments)`."""
 
@@ -32,7 +33,7 @@ def execute(argv: list[str]) -> int | None:
     """Run `writer-rl ARGV`."""
     options = parser(__doc__, prog="writer-rl")
     areas = options.add_subparsers(dest="area", required=True, metavar="memory")
-    memory = areas.add_parser("memory", help="remember chats, ask about them, forget, export", allow_abbrev=False)
+    memory = areas.add_parser("memory", help="remember chats, ask about them, forget, export, serve", allow_abbrev=False)
     commands = memory.add_subparsers(dest="command", required=True, metavar=f"{{{','.join(COMMANDS)}}}")
     for name, module in COMMANDS.items():
         description = module.DESCRIPTION.format(command=f"writer-rl memory {name}")

@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ SLOW = 100
 
 if TYPE_CHECKING:
     from memory_env.query.protocol import Answerer
-    from memory_env.records import Record
     from writer_rl.memory.memory import Answered, Memory
 
 DESCRIPTION = """Ask a memory that `remember` has built.
@@ -63,7 +61,7 @@ def execute(chosen: Namespace) -> None:
             members = list(memory.state(chosen.as_of).roster)
             print(json.dumps(members, ensure_ascii=False) if chosen.json else "\n".join(members))
         elif chosen.show:
-            show_person(chosen.show, memory.chains(chosen.show, chosen.as_of), chosen.json)
+            show_person(memory, chosen.show, chosen.as_of, chosen.json)
         else:
             warn_of_vectors(memory)
             answered = memory.ask(chosen.question, chosen.as_of)
@@ -110,18 +108,13 @@ def show_answer(answered: Answered, as_json: bool) -> None:
             print("\n".join(f"  {line}".replace("\n", "\n  ") for line in lines))
 
 
-def show_person(owner: str, chains: Sequence[tuple[Record, ...]], as_json: bool) -> None:
-    """A person's records by layer, each with its earlier versions."""
+def show_person(memory: Memory, owner: str, as_of: str | None, as_json: bool) -> None:
+    """A person's records by layer, each with its earlier versions and the time of the message that it came from."""
+    from writer_rl.memory.plain_text import person_lines
+    from writer_rl.memory.views import member_view
+
+    chains = memory.chains(owner, as_of)
     if as_json:
         print(json.dumps([[record.to_dict() for record in chain] for chain in chains], ensure_ascii=False))
         return
-    if not chains:
-        print(f"nothing is recorded about {owner}")
-    for layer in dict.fromkeys(chain[-1].layer for chain in chains):
-        print(f"{layer}:")
-        for chain in (chain for chain in chains if chain[-1].layer == layer):
-            current = chain[-1]
-            said = "" if current.source == owner else f", said by {current.source}"
-            print(f"  {current.content}  ({current.ts}{said})")
-            for older in reversed(chain[:-1]):
-                print(f"    before: {older.content}  ({older.ts})")
+    print("\n".join(person_lines(member_view(memory.state(as_of), owner))))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from memory_env.datafile import DataError
 from memory_env.ingest import Chat, ChatMessage, ReadOptions, read_source
@@ -102,7 +102,10 @@ class Memory:
         embedder: Embedder | None = None,
         provenance: Provenance | None = None,
     ):
+        made = not Path(path).exists()
         self.store = MemoryStore(path, create)
+        # A new file is taken away again if the source that it was made for can't be read.
+        self._made, self._in_vain = made, False
         self._source, self._config, self._base_url = writer, config, base_url
         self._writer: Writer | None = None
         self._live: LiveMessages[Remembered] | None = None
@@ -121,7 +124,10 @@ class Memory:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+        leave_nothing = self._in_vain and not any(self.store.counts().values()) and not self.live.waiting()
         self.store.close()
+        if leave_nothing:
+            self.store.path.unlink(missing_ok=True)
 
     def remember(
         self,
@@ -141,13 +147,18 @@ class Memory:
         """
         result = Remembered()
         most = max(MOST_MESSAGES, window)
+        try:
+            chats = _chats(source, format, options or ReadOptions(), result) if isinstance(source, (str, Path)) else None
+        except DataError:
+            self._in_vain = self._made
+            raise
         with writing(self.store.path):
-            if isinstance(source, (str, Path)):
-                taken = take_in(self.store, _chats(source, format, options or ReadOptions(), result), window, gap_hours, most)
+            if chats is not None:
+                taken = take_in(self.store, chats, window, gap_hours, most)
                 arrived, result.known, result.held_back = taken.arrived, taken.known, taken.held_back
                 result.notes += taken.notes
             else:
-                messages = as_messages(source)
+                messages = as_messages(cast(Iterable[Message], source))
                 messages, result.held_back = admitted(self.store.connection, messages)
                 arrived = arrive(self.store, messages, window, gap_hours, most)
                 result.known = len(messages) - sum(len(segment.sources) for segment in arrived)

@@ -15,7 +15,7 @@ from memory_env.store.tombstones import admitted
 from tests.memory_env.store.test_forget import CHAT, outputs, rows
 from tests.memory_env.store.test_store import told, write
 
-INDEXES = ("message_words", "message_vectors", "record_vectors")
+INDEXES = ("message_words", "message_vectors", "record_vectors", "drafts")
 
 
 @pytest.fixture
