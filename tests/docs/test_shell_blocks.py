@@ -46,8 +46,11 @@ def held_against_help(command: Command, folder: Path) -> None:
     prefix = "python " if program[0].endswith(".py") else ""
     known = shell(f"{prefix}{' '.join(program)} --help", folder)
     assert known.returncode == 0, known.stderr
+    listed = known.stdout
+    if "--settings" in listed:
+        listed += shell(f"{prefix}{' '.join(program)} --settings", folder).stdout
     for option in re.findall(r"(?<=\s)--[\w.-]+", command.text[script.end() :]):
-        assert re.search(rf"{re.escape(option.removeprefix('--'))}\b", known.stdout), f"{command.page}:{command.line}: {option}"
+        assert re.search(rf"{re.escape(option.removeprefix('--'))}\b", listed), f"{command.page}:{command.line}: {option}"
 
 
 def type_out(command: Command, folder: Path) -> None:

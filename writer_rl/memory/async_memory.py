@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from memory_env.records import Record
 from memory_env.state import MemoryState
 from memory_env.store.forget import Forgotten
+from writer_rl.memory import rewriting
 from writer_rl.memory.memory import Answered, Memory, Remembered
 from writer_rl.memory.sources import Message
 
@@ -57,6 +58,14 @@ class AsyncMemory:
     async def flush(self) -> Remembered:
         """`Memory.flush`."""
         return await self._do(lambda memory: memory.flush())
+
+    async def retry(self) -> rewriting.Written:
+        """`Memory.retry`."""
+        return await self._do(lambda memory: memory.retry())
+
+    async def rewrite(self) -> rewriting.Written:
+        """`Memory.rewrite`."""
+        return await self._do(lambda memory: memory.rewrite())
 
     async def ask(self, question: str, as_of: str | date | None = None) -> Answered:
         """`Memory.ask`."""
