@@ -8,6 +8,7 @@ The paper's objective leaves that bias in; so does this project, and `sampling_b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -41,6 +42,69 @@ class Mismatch:
         return {f"{prefix}_{name}": float(value) for name, value in asdict(self).items()}
 
 
+@dataclass(frozen=True, slots=True)
+class MismatchSums:
+    """`Mismatch` before its division: what ranks send each other instead of their tokens.
+
+    Example: ``sum((MismatchSums.of([-1.0], [-1.1]), MismatchSums.of([-2.0], [-2.0])), MismatchSums()).result().mean`` is 0.05.
+    """
+
+    absolute: float = 0.0
+    largest: float = 0.0
+    k3: float = 0.0
+    ratio: float = 0.0
+    ratio_min: float = math.inf
+    ratio_max: float = -math.inf
+    tokens: int = 0
+    dropped: int = 0
+
+    @classmethod
+    def of(cls, engine_logprobs: Any, trainer_logprobs: Any, mask: Any = None) -> MismatchSums:
+        """Of the same tokens under both; arguments as in `mismatch`."""
+        engine, trainer = _flat(engine_logprobs), _flat(trainer_logprobs)
+        if engine.shape != trainer.shape:
+            raise ValueError(f"engine has {engine.size} log-probabilities, trainer {trainer.size}: not of the same tokens")
+        if mask is not None:
+            chosen = _flat(mask) != 0
+            engine, trainer = engine[chosen], trainer[chosen]
+        finite = np.isfinite(engine)
+        d = trainer[finite] - engine[finite]
+        dropped = int(engine.size - d.size)
+        if not d.size:
+            return cls(dropped=dropped)
+        ratio = np.exp(d)
+        return cls(
+            absolute=float(np.abs(d).sum()),
+            largest=float(np.abs(d).max()),
+            k3=float((np.expm1(d) - d).sum()),  # expm1: exp(d) - 1 - d cancels to noise for tiny d
+            ratio=float(ratio.sum()),
+            ratio_min=float(ratio.min()),
+            ratio_max=float(ratio.max()),
+            tokens=int(d.size),
+            dropped=dropped,
+        )
+
+    def __add__(self, other: MismatchSums) -> MismatchSums:
+        return MismatchSums(
+            self.absolute + other.absolute,
+            max(self.largest, other.largest),
+            self.k3 + other.k3,
+            self.ratio + other.ratio,
+            min(self.ratio_min, other.ratio_min),
+            max(self.ratio_max, other.ratio_max),
+            self.tokens + other.tokens,
+            self.dropped + other.dropped,
+        )
+
+    def result(self) -> Mismatch:
+        """The statistics; those of equal log-probabilities where there is no token."""
+        if not self.tokens:
+            return Mismatch(0.0, 0.0, 0.0, 1.0, 1.0, 1.0, tokens=0, dropped=self.dropped)
+        n = self.tokens
+        means = self.absolute / n, self.largest, self.k3 / n, self.ratio / n
+        return Mismatch(*means, self.ratio_min, self.ratio_max, tokens=n, dropped=self.dropped)
+
+
 def mismatch(engine_logprobs: Any, trainer_logprobs: Any, mask: Any = None) -> Mismatch:
     """Compare raw log-probabilities of the same tokens.
 
@@ -48,28 +112,7 @@ def mismatch(engine_logprobs: Any, trainer_logprobs: Any, mask: Any = None) -> M
         engine_logprobs, trainer_logprobs: arrays or tensors of one shape, or (ragged) lists of lists.
         mask: same shape, nonzero on the tokens that count; without it all do.
     """
-    engine, trainer = _flat(engine_logprobs), _flat(trainer_logprobs)
-    if engine.shape != trainer.shape:
-        raise ValueError(f"engine has {engine.size} log-probabilities, trainer {trainer.size}; they must be of the same tokens")
-    if mask is not None:
-        chosen = _flat(mask) != 0
-        engine, trainer = engine[chosen], trainer[chosen]
-    finite = np.isfinite(engine)
-    d = trainer[finite] - engine[finite]
-    dropped = int(engine.size - d.size)
-    if not d.size:
-        return Mismatch(0.0, 0.0, 0.0, 1.0, 1.0, 1.0, tokens=0, dropped=dropped)
-    ratio = np.exp(d)
-    return Mismatch(
-        mean=float(np.abs(d).mean()),
-        max=float(np.abs(d).max()),
-        k3=float((np.expm1(d) - d).mean()),  # expm1: exp(d) - 1 - d cancels to noise for tiny d
-        ratio_mean=float(ratio.mean()),
-        ratio_min=float(ratio.min()),
-        ratio_max=float(ratio.max()),
-        tokens=int(d.size),
-        dropped=dropped,
-    )
+    return MismatchSums.of(engine_logprobs, trainer_logprobs, mask).result()
 
 
 def truncated_importance(engine_logprobs: torch.Tensor, trainer_logprobs: torch.Tensor, cap: float = 2.0) -> torch.Tensor:

@@ -18,10 +18,10 @@ from rollout.writer_prompt import EncodedPrompt, WriterPrompt
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class WrittenPosition:
     """One finished position of a round: ``position`` + 1 of ``positions``, with what was written there.
 
-    Example: ``Progress(position=0, positions=5, completions=32, tokens=1180, truncated=1)``
+    Example: ``WrittenPosition(position=0, positions=5, completions=32, tokens=1180, truncated=1)``
     """
 
     position: int
@@ -55,7 +55,7 @@ def sample_groups(
     strict: bool = False,
     provenance: Any = None,
     members: Mapping[str, Sequence[int]] | None = None,
-    on_position: Callable[[Progress], None] | None = None,
+    on_position: Callable[[WrittenPosition], None] | None = None,
 ) -> dict[str, list[Trajectory]]:
     """Write the memory of each network ``group_size`` times from an empty state.
 
@@ -104,7 +104,7 @@ def sample_groups(
             writing.steps.append(made)
             writing.state = made.post_state
         if on_position is not None:
-            on_position(_progress(position, positions, generations))
+            on_position(_written(position, positions, generations))
     groups: dict[str, list[Trajectory]] = {name: [] for name in names}
     for writing in writings:
         assert len(writing.steps) == len(writing.segments), "every trajectory has the network's T steps"
@@ -163,8 +163,8 @@ def _step(
     )
 
 
-def _progress(position: int, positions: int, generations: Sequence[Generation]) -> Progress:
-    return Progress(
+def _written(position: int, positions: int, generations: Sequence[Generation]) -> WrittenPosition:
+    return WrittenPosition(
         position=position,
         positions=positions,
         completions=len(generations),

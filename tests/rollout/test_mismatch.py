@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.hf.token_sampling import sample_tokens
-from rollout.mismatch import mismatch, processed_logprobs, sampling_bias, truncated_importance
+from rollout.mismatch import MismatchSums, mismatch, processed_logprobs, sampling_bias, truncated_importance
+
+LOGPROB = st.floats(-20.0, 0.0)
 
 
 def test_hand_values():
@@ -101,3 +103,14 @@ def test_sampling_bias_estimates_the_raw_mass_of_the_nucleus():
     bias = sampling_bias(raw[tokens], processed[tokens])
     assert bias.ratio_mean == pytest.approx(raw[processed > -1e9].exp().sum().item(), abs=0.02)
     assert bias.k3 > 0.01
+
+
+@given(st.lists(st.lists(st.tuples(LOGPROB, LOGPROB), max_size=8), max_size=4))
+def test_sums_of_parts_are_those_of_the_whole(parts):
+    """What ranks send each other says as much as their tokens would."""
+    joined = sum((MismatchSums.of([a for a, _ in part], [b for _, b in part]) for part in parts), MismatchSums()).result()
+    whole = mismatch([a for part in parts for a, _ in part], [b for part in parts for _, b in part])
+    for name in ("max", "ratio_min", "ratio_max", "tokens", "dropped"):
+        assert getattr(joined, name) == getattr(whole, name)
+    for name in ("mean", "k3", "ratio_mean"):
+        assert getattr(joined, name) == pytest.approx(getattr(whole, name), rel=1e-12, abs=1e-15)

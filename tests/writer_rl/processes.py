@@ -95,7 +95,7 @@ def _arm(event: str, point: str, count: int) -> None:
 
 
 def _place(point: str) -> tuple:
-    from writer_rl.grpo.collector import GroupCollector
+    from writer_rl.grpo.sampling import GroupSampler
     from writer_rl.train import checkpoint
     from writer_rl.train.backend import Backend
 
@@ -103,7 +103,7 @@ def _place(point: str) -> tuple:
         from rollout.vllm.library import import_vllm
 
         return import_vllm().LLM, "generate"
-    return {"rollout": (GroupCollector, "_on_position"), "epoch": (Backend, "step"), "save": (checkpoint, "publish")}[point]
+    return {"rollout": (GroupSampler, "_on_position"), "epoch": (Backend, "step"), "save": (checkpoint, "publish")}[point]
 
 
 def _free_port() -> int:

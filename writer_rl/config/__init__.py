@@ -1,6 +1,6 @@
 """Typed configuration: YAML files plus dotted overrides, checked before anything heavy is imported."""
 
-from writer_rl.config.kinds import KINDS, EvaluationConfig, GRPOConfig, SFTConfig, SharedConfig
+from writer_rl.config.kinds import KINDS, EvaluationConfig, GRPOConfig, SFTConfig, SharedConfig, TrainingConfig
 from writer_rl.config.loading import ConfigError, config_keys, help_text, load_config, parse_overrides, to_yaml
 from writer_rl.config.section import DEFAULT_PROMPT, ROOT, Section, resolve
 from writer_rl.config.sections import (
@@ -37,6 +37,7 @@ __all__ = [
     "SharedConfig",
     "TrackingSection",
     "TrainerSection",
+    "TrainingConfig",
     "config_keys",
     "help_text",
     "load_config",

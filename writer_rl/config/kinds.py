@@ -13,7 +13,7 @@ from writer_rl.config.sections import (
     RolloutSection,
     TrackingSection,
 )
-from writer_rl.config.trainers import GRPOTrainer, SFTTrainer
+from writer_rl.config.trainers import GRPOTrainer, SFTTrainer, TrainerSection
 
 
 class SharedConfig(Section):
@@ -37,14 +37,21 @@ class SharedConfig(Section):
     """The run directory."""
 
 
-class SFTConfig(SharedConfig):
+class TrainingConfig(SharedConfig):
+    """What training adds."""
+
+    trainer: TrainerSection
+    """How it trains."""
+
+
+class SFTConfig(TrainingConfig):
     """`launch/sft.py`."""
 
     trainer: SFTTrainer = SFTTrainer()
     """How SFT trains."""
 
 
-class GRPOConfig(SharedConfig):
+class GRPOConfig(TrainingConfig):
     """`launch/grpo.py`."""
 
     trainer: GRPOTrainer = GRPOTrainer()

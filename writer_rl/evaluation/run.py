@@ -33,7 +33,7 @@ from writer_rl.evaluation.scores import Result, summary
 from writer_rl.evaluation.setup import CACHE_FILE, Setup, budgets_of, dense_available, networks_of, open_setup
 from writer_rl.evaluation.variants import MAIN, Variant, ablations, baselines, full_evidence, grid, main_variant
 from writer_rl.evaluation.writers import NOBODY, Writer, WriterSpec, open_writer, write_networks
-from writer_rl.train.data import taught
+from writer_rl.train.data import with_teachers
 
 FROZEN_FILE = "frozen.json"
 
@@ -193,7 +193,7 @@ class _Run:
     def memory_metrics(self, memories: Mapping[str, list[list[WrittenMemory]]]) -> dict[str, dict[str, Any]]:
         """Means over seeds per Writer, and under `seeds` what each had; nothing where a network has no teacher."""
         try:
-            teachers = {known.network.network_id: known.teacher for known in taught(self._networks, self._config.data)}
+            teachers = {known.network.network_id: known.teacher for known in with_teachers(self._networks, self._config.data)}
         except DataError:
             return {}
         questions = {network.network_id: network.questions for network in self._networks}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memory_env.datafile import DataError
 from rollout.engine import Engine
 from rollout.sampler import write_memories
 from rollout.writer_prompt import WriterPrompt
+from writer_rl.config import ConfigError, TrainingConfig
 from writer_rl.evaluation.memory_metrics import COMPONENTS, memory_metrics
-from writer_rl.train.data import TaughtNetwork
+from writer_rl.train.data import TaughtNetwork, load_sources, with_teachers
 from writer_rl.train.distributed import World
 
 WEIGHTS = {name: "steps" for name in (*COMPONENTS, "total")} | {
@@ -45,12 +47,29 @@ class Validation:
         """All of `keys`; None for a mean over nothing. Collective."""
         found: dict[str, float] = {}
         if self._mine:
-            networks = [taught.network for taught in self._mine]
+            networks = [each.network for each in self._mine]
             written = write_memories(networks, engine, self._prompt, self._max_new_tokens, **self._options)
-            references = {taught.network.network_id: taught.teacher for taught in self._mine}
+            references = {each.network.network_id: each.teacher for each in self._mine}
             questions = {network.network_id: network.questions for network in networks}
             found = memory_metrics(written.values(), references, questions)
         return joined_means(self._world.gather(found))
+
+
+def open_validation(config: TrainingConfig, prompt: WriterPrompt, world: World) -> Validation | None:
+    """What `evaluation.every` asks for; None where it is 0.
+
+    Raises DataError without networks, ConfigError for a metric that is not measured.
+    """
+    settings, data = config.evaluation, config.data
+    if not settings.every:
+        return None
+    networks = load_sources(data.validation)[: settings.max_networks]
+    if not networks:
+        raise DataError("data.validation: no networks, and evaluation.every asks for them; set it to 0 or name some")
+    if settings.metric not in KEYS:
+        raise ConfigError(f"evaluation.metric: {settings.metric!r} is not measured; there are {', '.join(KEYS)}")
+    limit, options = config.rollout.max_new_tokens, {"window": data.window, "strict": data.strict}
+    return Validation(with_teachers(networks, data), prompt, limit, world, **options)
 
 
 def joined_means(parts: Sequence[Mapping[str, float]]) -> dict[str, float | None]:

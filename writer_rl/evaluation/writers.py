@@ -18,7 +18,7 @@ from writer_rl.config import DataSection, EvaluationConfig
 from writer_rl.evaluation.checkpoint_writer import CheckpointWriter, checkpoint_folder
 from writer_rl.evaluation.endpoint_writer import EndpointWriter
 from writer_rl.evaluation.served_writer import ServedWriter
-from writer_rl.train.data import taught
+from writer_rl.train.data import with_teachers
 
 TEACHER, NOBODY, ENDPOINT, SERVED = "teacher", "none", "endpoint:", "served:"
 NOOP_OUTPUT = '{"actions":[{"action":"NOOP"}]}'
@@ -118,7 +118,7 @@ class TeacherWriter:
 
     @cached_property
     def _actions(self) -> dict[str, Sequence[Sequence[Any]]]:
-        known = taught(self._networks, self._data) if self._networks else []
+        known = with_teachers(self._networks, self._data) if self._networks else []
         return {each.network.network_id: each.teacher.actions for each in known}
 
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean, pstdev
 
 import numpy as np
 
-from rollout.mismatch import mismatch
+from rollout.mismatch import MismatchSums
 from rollout.sync import SyncReport
 from writer_rl.grpo.advantages import MIN_SIGMA
 from writer_rl.grpo.groups import Group, ScoredStep
 from writer_rl.grpo.update import SKIP_REASONS, UpdateReport
+from writer_rl.run.clock import PhaseClock
 from writer_rl.run.metrics import Metrics
 
 COMPONENTS = ("json", "schema", "dup", "stop", "valid", "phi_macro", "phi_worst", "phi", "chain", "mem", "penalty")
 PHASES = ("rollout", "reward", "qa", "update", "sync", "evaluation", "checkpoint", "round")
 MISMATCH = ("mean", "max", "k3", "ratio_mean", "ratio_min", "ratio_max", "tokens", "dropped")
-PERF = ("rollout_tokens_per_s", "update_tokens_per_s", "peak_memory_gib")
 
 
 def reward_metrics(groups: Sequence[Group], positions: int) -> Metrics:
@@ -38,13 +39,30 @@ def reward_metrics(groups: Sequence[Group], positions: int) -> Metrics:
     return found
 
 
-def rollout_metrics(groups: Sequence[Group], update: UpdateReport) -> Metrics:
-    """``rollout/*``: lengths, truncation, what became of the actions, and how far the sampler is from the trainer."""
+@dataclass(frozen=True)
+class RankFigures:
+    """What one rank adds to a round's record; small, whatever was sampled."""
+
+    mismatch: MismatchSums
+    """Of the update's sampled tokens, under the engine and under pi_old."""
+    engine: Mapping[str, float]
+    """``Engine.metrics()`` since the last round."""
+    peak_gib: Mapping[str, float]
+    """GPU memory by phase (`writer_rl.run.clock.PhaseClock`)."""
+
+
+def rank_figures(update: UpdateReport, engine: Mapping[str, float], clock: PhaseClock) -> RankFigures:
+    """This rank's."""
+    return RankFigures(MismatchSums.of(update.sampler_logprobs, update.trainer_logprobs), engine, clock.peak_gib)
+
+
+def rollout_metrics(groups: Sequence[Group]) -> Metrics:
+    """``rollout/*``: lengths, truncation, and what became of the actions."""
     steps = [scored.step for scored in _steps(groups)]
     completions = [len(made.completion_ids) for made in steps]
     prompts = [len(made.prompt_ids) for made in steps]
     reports = [made.report for made in steps]
-    found: Metrics = {
+    return {
         "rollout/completion_length/mean": _mean(completions),
         "rollout/completion_length/min": min(completions),
         "rollout/completion_length/max": max(completions),
@@ -59,18 +77,23 @@ def rollout_metrics(groups: Sequence[Group], update: UpdateReport) -> Metrics:
         "rollout/completions": len(steps),
         "rollout/distinct": len({made.completion_ids for made in steps}) / len(steps),
     }
-    if update.sampler_logprobs:
-        return found | mismatch(update.sampler_logprobs, update.trainer_logprobs).to_metrics()
-    return found | {f"rollout/mismatch_{name}": None for name in MISMATCH}
 
 
-def engine_metrics(synced: SyncReport, ranks: Sequence[Mapping[str, float]]) -> Metrics:
+def mismatch_metrics(ranks: Sequence[RankFigures]) -> Metrics:
+    """``rollout/mismatch_*``: how far the sampler is from the trainer; None each where nothing was updated."""
+    sums = sum((rank.mismatch for rank in ranks), MismatchSums())
+    if not sums.tokens + sums.dropped:
+        return {f"rollout/mismatch_{name}": None for name in MISMATCH}
+    return {**sums.result().to_metrics()}
+
+
+def engine_metrics(synced: SyncReport, ranks: Sequence[RankFigures]) -> Metrics:
     """How near engine and trainer were at the last sync's probe, and the share of prompt tokens that came from a cache.
 
-    ranks: each rank's ``Engine.metrics()`` since the last round; the share depends on the engine's scheduling.
+    The share depends on the engine's scheduling.
     """
-    prompts = sum(figures["prompt_tokens"] for figures in ranks)
-    cached = sum(figures.get("cached_prompt_tokens", 0.0) for figures in ranks)
+    prompts = sum(rank.engine["prompt_tokens"] for rank in ranks)
+    cached = sum(rank.engine.get("cached_prompt_tokens", 0.0) for rank in ranks)
     return {
         "rollout/sync_max_difference": synced.max_difference,
         "rollout/sync_mean_difference": synced.mean_difference,
@@ -85,11 +108,11 @@ def policy_metrics(update: UpdateReport, epochs: int, lr: float, version: int, s
     last = update.epochs[-1] if update.epochs else None
     found: Metrics = {
         "policy/samples": update.samples,
-        "policy/loss": last and last.loss,
-        "policy/kl": last and last.kl,
-        "policy/clip_fraction": last and last.clip_fraction,
+        "policy/loss": last.loss if last else None,
+        "policy/kl": last.kl if last else None,
+        "policy/clip_fraction": last.clip_fraction if last else None,
         "policy/entropy": update.entropy,
-        "policy/grad_norm": last and last.grad_norm,
+        "policy/grad_norm": last.grad_norm if last else None,
         "policy/lr": lr,
         "policy/version": version,
         "policy/steps_taken": update.steps,
@@ -120,14 +143,22 @@ def skip_metrics(counts: Mapping[str, int], consecutive: int) -> Metrics:
     return found | {"skips/total": sum(counts.values()), "skips/consecutive": consecutive}
 
 
-def time_metrics(seconds: Mapping[str, float], generated: int, trained: int, peak_gib: float | None) -> Metrics:
-    """``time/*`` seconds of each phase and ``perf/*``.
+def time_metrics(
+    seconds: Mapping[str, float], groups: Sequence[Group], update: UpdateReport, ranks: Sequence[RankFigures]
+) -> Metrics:
+    """``time/*`` seconds of each phase and ``perf/*``: tokens a second, and the most GPU memory that any rank needed.
 
-    generated: sampled tokens; trained: prompt and completion tokens, once for every forward-backward pass over them.
+    Rollouts count sampled tokens; updates count prompt and completion tokens, once for every forward-backward pass over them.
     """
+    generated = sum(len(scored.step.completion_ids) for scored in _steps(groups))
+    trained = update.tokens * len(update.epochs)
     found: Metrics = {f"time/{phase}": seconds.get(phase, 0.0) for phase in PHASES}
-    rates = (_rate(generated, seconds.get("rollout")), _rate(trained, seconds.get("update")), peak_gib)
-    return found | dict(zip((f"perf/{name}" for name in PERF), rates, strict=True))
+    found["perf/rollout_tokens_per_s"] = _rate(generated, seconds.get("rollout"))
+    found["perf/update_tokens_per_s"] = _rate(trained, seconds.get("update"))
+    for key, phase in (("", "round"), ("/rollout", "rollout"), ("/update", "update")):
+        peaks = [rank.peak_gib[phase] for rank in ranks if phase in rank.peak_gib]
+        found[f"perf/peak_memory_gib{key}"] = max(peaks, default=None)
+    return found
 
 
 def _steps(groups: Sequence[Group]) -> list[ScoredStep]:

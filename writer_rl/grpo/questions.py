@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from memory_env import Network
 from memory_env.query.answer.backends import open_backend
 from memory_env.query.budgets import QueryBudgets
 from memory_env.query.pipeline import QueryPipeline
-from rewards.qa_gain import QAGain, QAGroup, qa_gain
-from writer_rl.config import QASection
+from rewards.qa_gain import QAFailure, QAGain, QAGroup, qa_gain
+from writer_rl.config import DataSection, QASection
 from writer_rl.evaluation.frozen import frozen_hashes
+from writer_rl.grpo.groups import ScoredTrajectory, final_states
+from writer_rl.train.data import TaughtNetwork
+from writer_rl.train.distributed import World
 
 
 class Questions:
@@ -50,3 +53,34 @@ class Questions:
     def frozen(self, networks: Iterable[Network]) -> dict[str, str]:
         """Hashes of questions, prompts, budgets and judge: what has to stay the same over a whole run."""
         return frozen_hashes(networks, self._pipeline, self._backend.answerer, self._backend.judge)
+
+
+def ask_round(
+    questions: Questions | None,
+    names: Sequence[str],
+    scored: Sequence[ScoredTrajectory],
+    data: Mapping[str, TaughtNetwork],
+    settings: DataSection,
+    world: World,
+) -> dict[str, QAGain]:
+    """The terminal gain of each network, by id; {} without questions. Collective: each rank asks about whole groups.
+
+    scored: all trajectories of the round. Raises QAFailure on every rank if any could not judge.
+    """
+    if questions is None:
+        return {}
+    groups = []
+    for name in names[world.rank :: world.size]:
+        network = data[name].network
+        group = sorted((t for t in scored if t.network_id == name), key=lambda t: t.index)
+        groups.append(QAGroup(name, network.questions, final_states(group, network, settings.window, settings.strict)))
+    try:
+        answer: list[QAGain] | QAFailure = questions(groups)
+    except QAFailure as failure:
+        answer = failure
+    gains: dict[str, QAGain] = {}
+    for part in world.gather(answer):
+        if isinstance(part, QAFailure):
+            raise part
+        gains |= {gain.network_id: gain for gain in part}
+    return gains

@@ -5,25 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from writer_rl.grpo.update import UpdateReport
+from writer_rl.run.state import RunState
 
 
 @dataclass
-class RunState:
+class GRPOState(RunState):
     """Decides the rest of a run; saved with every checkpoint.
 
-    Example: ``RunState(round=12, policy_version=11, optimizer_steps=21, skips={"kl": 2})``: one round took no step, another
-    only its first.
+    Example: ``GRPOState(round=12, policy_version=11, optimizer_steps=21, skips={"kl": 2})``: one round took no step, another
+    only its first. The network order is a function of the round.
     """
 
-    round: int = 0
-    """Rounds finished; the network order is a function of it."""
     policy_version: int = 0
     optimizer_steps: int = 0
     skips: dict[str, int] = field(default_factory=dict)
-    consecutive_skips: int = 0
-    best: float | None = None
-    evaluations_without_best: int = 0
-    wandb_id: str | None = None
     reference: str = ""
     """The frozen policy of the KL term."""
     frozen: dict[str, str] = field(default_factory=dict)
@@ -37,10 +32,3 @@ class RunState:
         if update.skipped:
             self.skips[update.skipped] = self.skips.get(update.skipped, 0) + 1
         self.consecutive_skips = 0 if update.steps else self.consecutive_skips + 1
-
-    def evaluated(self, value: float | None) -> bool:
-        """Take note of an evaluation; whether it is the best so far."""
-        is_best = value is not None and (self.best is None or value > self.best)
-        self.best = value if is_best else self.best
-        self.evaluations_without_best = 0 if is_best else self.evaluations_without_best + 1
-        return is_best

@@ -17,9 +17,9 @@ import yaml
 
 from memory_env.files import write_text
 from memory_env.text import json_utf8
-from writer_rl.config import SFTConfig, SharedConfig, config_keys, resolve, to_yaml
+from writer_rl.config import SFTConfig, SharedConfig, TrainingConfig, config_keys, resolve, to_yaml
 
-FREE_KEYS = (
+FREE_KEYS: tuple[str, ...] = (
     "output_dir",
     "tracking",
     "evaluation",
@@ -82,7 +82,7 @@ class RunDirectory:
             self._lock.close()
             self._lock = None
 
-    def claim(self, config: SharedConfig) -> Path | None:
+    def claim(self, config: TrainingConfig) -> Path | None:
         """Lock the directory and say which checkpoint to go on from, as `trainer.resume` asks; None: from the beginning.
 
         What was written after that checkpoint is forgotten. RunError or CheckpointError where it can't be as asked.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
@@ -14,10 +14,11 @@ WINDOW = 30
 
 
 @dataclass
-class Progress:
+class CurriculumProgress:
     """How far a run is in its curriculum; saved with every checkpoint.
 
-    Example: stage 2 after 40 of its steps, next batch 3 of pool 1: ``Progress(stage=2, step=40, place=(1, 3), recent=[...])``.
+    Example: ``CurriculumProgress(stage=2, step=40, place=(1, 3), recent=[...])``: stage 2 after 40 of its steps, batch 3 of pool
+    1 comes next.
     """
 
     stage: int = 0
@@ -25,13 +26,9 @@ class Progress:
     place: tuple[int, int] = (0, 0)
     recent: list[float] = field(default_factory=list)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {"stage": self.stage, "step": self.step, "place": list(self.place), "recent": self.recent}
-
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Progress:
-        """Inverse of `to_dict`."""
+    def from_dict(cls, fields: Mapping[str, Any]) -> CurriculumProgress:
+        """Inverse of `dataclasses.asdict`, from JSON too."""
         return cls(fields["stage"], fields["step"], tuple(fields["place"]), list(fields["recent"]))
 
 
@@ -46,11 +43,11 @@ class Curriculum:
             curriculum.advance(accuracy)           # True when that ended the stage
     """
 
-    def __init__(self, stages: Sequence[CurriculumStage], progress: Progress | None = None) -> None:
+    def __init__(self, stages: Sequence[CurriculumStage], progress: CurriculumProgress | None = None) -> None:
         if any(stage.max_steps is None for stage in stages):
             raise ValueError("every stage needs max_steps here")
         self.stages = tuple(stages)
-        self.progress = progress or Progress()
+        self.progress = progress or CurriculumProgress()
 
     @property
     def stage(self) -> CurriculumStage | None:
@@ -75,7 +72,7 @@ class Curriculum:
         )
         if not learnt and progress.step < stage.max_steps:
             return False
-        self.progress = Progress(stage=progress.stage + 1)
+        self.progress = CurriculumProgress(stage=progress.stage + 1)
         return True
 
     def remaining(self) -> int:

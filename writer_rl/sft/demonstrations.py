@@ -15,9 +15,11 @@ from memory_env.corpus import BiasRates, Conversation, generate, generate_sft
 from memory_env.corpus.sets import SFT_SEEDS
 from memory_env.corpus.shapes import Shape
 from memory_env.datafile import DataError
+from rollout.tokenizer import Tokenizer
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.model.batching import length
 from writer_rl.model.tokenizer import completion_text
+from writer_rl.train.data import TaughtNetwork
 
 COPY_LENGTH = 20
 COPIED = 6
@@ -94,6 +96,19 @@ def demonstrate(
     return shown
 
 
+def network_demonstrations(
+    networks: Sequence[TaughtNetwork], prompt: WriterPrompt, max_new_tokens: int, window: int | None = None
+) -> list[Demonstration]:
+    """One demonstration per position of every network."""
+    return [
+        sample
+        for each in networks
+        for sample in demonstrate(
+            each.network, each.teacher.actions, each.teacher.states, prompt, max_new_tokens, window
+        )
+    ]
+
+
 def batches_of(samples: Sequence[Demonstration], size: int, dice: random.Random) -> Batches:
     """All samples in random batches of `size` and similar lengths; the last ones may be smaller."""
     order = list(samples)
@@ -111,7 +126,7 @@ def network_pool(samples: Sequence[Demonstration], size: int, seed: str) -> Pool
     return lambda number: batches_of(samples, size, random.Random(f"{seed}/{number}"))
 
 
-def copy_pool(tokenizer: Any, vocabulary: int, size: int, seed: str) -> Pool:
+def copy_pool(tokenizer: Tokenizer, vocabulary: int, size: int, seed: str) -> Pool:
     """Random token strings, then one of their tokens: the next ones are to be repeated.
 
     What a model must be able to do before it can record a value: find where a token stood, and go on from there.
@@ -133,7 +148,7 @@ def copy_pool(tokenizer: Any, vocabulary: int, size: int, seed: str) -> Pool:
 
 
 @dataclass(frozen=True)
-class CorpusTaste:
+class ConversationMix:
     """Which conversations of the embedded corpus a stage shows, and by which teacher.
 
     level: 0, 1 or 2, of the given shape. easier: the share of conversations from lower levels, in their own shapes. bias: None
@@ -146,23 +161,23 @@ class CorpusTaste:
     bias: BiasRates | None = None
 
 
-def corpus_pool(taste: CorpusTaste, prompt: WriterPrompt, max_new_tokens: int, size: int, seed: int, stage: int) -> Pool:
+def corpus_pool(mix: ConversationMix, prompt: WriterPrompt, max_new_tokens: int, size: int, seed: int, stage: int) -> Pool:
     """New conversations in every pool, about `BATCHES_SORTED` batches' worth."""
-    conversations = max(1, size * BATCHES_SORTED // (2, 3, 5)[taste.level])
+    conversations = max(1, size * BATCHES_SORTED // (2, 3, 5)[mix.level])
     first = (seed * 16 + stage) * CONVERSATIONS
 
     def pool(number: int) -> Batches:
         dice = random.Random(f"{seed}/{stage}/{number}")
         samples: list[Demonstration] = []
         for i in range(conversations):
-            level = dice.randrange(taste.level) if taste.level and dice.random() < taste.easier else taste.level
+            level = dice.randrange(mix.level) if mix.level and dice.random() < mix.easier else mix.level
             name = (first + number * conversations + i) % 10_000_000
-            if level == taste.level:
-                conversation = Conversation(*generate(SFT_SEEDS[level][0] + name, taste.shape))
+            if level == mix.level:
+                conversation = Conversation(*generate(SFT_SEEDS[level][0] + name, mix.shape))
             else:
                 conversation = generate_sft(name, level)
-            taught = conversation.taught if taste.bias is None else conversation.biased(name, taste.bias)
-            samples += demonstrate(conversation.network, taught.actions, taught.states, prompt, max_new_tokens)
+            teacher = conversation.taught if mix.bias is None else conversation.biased(name, mix.bias)
+            samples += demonstrate(conversation.network, teacher.actions, teacher.states, prompt, max_new_tokens)
         return [batch for batch in batches_of(samples, size, dice) if len(batch) == size]
 
     return pool

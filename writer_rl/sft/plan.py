@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memory_env import PromptTemplate
 from writer_rl.config import SFTConfig, resolve
-from writer_rl.sft.run import planned_stages
+from writer_rl.sft.stages import needs_networks, planned_stages
 from writer_rl.train.data import load_training
 
 
@@ -12,9 +12,7 @@ def sft_plan(config: SFTConfig) -> list[str]:
     """One line per stage; raises what a run would raise about its prompt file, its data and its curriculum."""
     if config.data.prompt:
         PromptTemplate.load(resolve(config.data.prompt))
-    stages = config.trainer.curriculum
-    needs_networks = not stages or any(stage.task == "memory" and stage.level is None for stage in stages)
-    samples = sum(known.length for known in load_training(config.data)) if needs_networks else 0
+    samples = sum(each.length for each in load_training(config.data)) if needs_networks(config) else 0
     lines = []
     for stage in planned_stages(config, samples):
         if stage.task == "copy":

@@ -1,210 +1,113 @@
 """Supervised fine-tuning of the Writer on teacher trajectories, loss on completion tokens only.
 
-The same code trains the tiny Writer from random weights, through a curriculum, and fine-tunes a pretrained model on a few
-networks.
+The same code trains the tiny Writer from its structured initialisation, through a curriculum, and fine-tunes a pretrained model
+on a few networks. A step is in step.py, what is shown in demonstrations.py and stages.py, the order of the stages in
+curriculum.py.
 """
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
-from memory_env.corpus import BiasRates
-from memory_env.corpus.sets import sft_shape
-from memory_env.corpus.shapes import Shape
-from memory_env.datafile import DataError
-from writer_rl.config import ConfigError, CurriculumStage, SFTConfig, resolve
-from writer_rl.evaluation.validation import Validation
-from writer_rl.model.lora import add_adapter
-from writer_rl.model.policy import load_policy, load_tokenizer
-from writer_rl.run.directory import RunDirectory
-from writer_rl.run.doctor import cheap_checks, require
-from writer_rl.run.metrics import checked
-from writer_rl.run.tracking import Tracker
-from writer_rl.sft.curriculum import Curriculum, Progress
-from writer_rl.sft.demonstrations import CorpusTaste, Demonstration, Stream, copy_pool, corpus_pool, demonstrate, network_pool
+from rollout.engine import Engine
+from writer_rl.config import ConfigError, CurriculumStage, SFTConfig
+from writer_rl.evaluation.validation import open_validation
+from writer_rl.run.base import TrainingRun, carry_out
+from writer_rl.sft.curriculum import Curriculum
+from writer_rl.sft.demonstrations import Demonstration, Stream, network_demonstrations
+from writer_rl.sft.stages import needs_networks, planned_stages, stage_pool
+from writer_rl.sft.state import SFTState
 from writer_rl.sft.step import StepFigures, sft_step
-from writer_rl.train.backend import Backend
-from writer_rl.train.checkpoint import Checkpoints, save_hf, whole_weights
-from writer_rl.train.data import TaughtNetwork, load_sources, load_training, taught
-from writer_rl.train.deepspeed_config import zero_settings
-from writer_rl.train.distributed import World, connect, disconnect
-from writer_rl.train.engines import build_prompt
-from writer_rl.train.optimizers import optimizer_factory
+from writer_rl.train.checkpoint import save_hf, whole_weights
+from writer_rl.train.data import load_training
+from writer_rl.train.distributed import World
 from writer_rl.train.packing import micro_batch_tokens, packing
 from writer_rl.train.schedule import lr_factor
-from writer_rl.train.stop import StopRequested, StopSignals, TrainingStalled
+from writer_rl.train.stop import StopSignals
 from writer_rl.train.tree_check import checked_packing
+from writer_rl.train.writer import LoadedWriter, build_backend, load_writer
 
 FINAL = "final"
 """The trained Writer's folder in the run directory, as `from_pretrained` reads it."""
 
+
 def train(config: SFTConfig) -> int:
-    """Run or resume SFT as configured; returns the exit code (0, or 130 / 143 after a signal, state saved).
-
-    Raises ValueError subclasses for what the user can mend, RuntimeErrors for a run that failed.
-    """
-    require(cheap_checks(resolve(config.output_dir)))
-    world = connect(config.trainer.threads)
-    with StopSignals() as stop:
-        run = SFTRun(config, world, stop)
-        code = 1
-        try:
-            code = run.go()
-        finally:
-            run.close(code)
-            disconnect()
-    return code
+    """Run or resume SFT as configured; see `writer_rl.run.base.carry_out`."""
+    return carry_out(SFTRun, config)
 
 
-class SFTRun:
-    """Everything one run holds, and its steps."""
+class SFTRun(TrainingRun[SFTConfig, SFTState]):
+    """One run: its steps, and what is said and kept of them."""
+
+    unit = "step"
 
     def __init__(self, config: SFTConfig, world: World, stop: StopSignals) -> None:
-        self.config, self.world, self.stop = config, world, stop
-        self.directory = RunDirectory.open(config)
-        checkpoint = world.from_main(lambda: self.directory.claim(config))
-        self._build()
-        self.step, self.skipped, self.consecutive, self.best, progress, wandb_id = 0, 0, 0, None, None, None
-        if checkpoint is not None:
-            saved = self.checkpoints.restore(checkpoint, self.backend)
-            self.step, self.skipped, self.best = saved["round"], saved["skipped"], saved["best"]
-            self.consecutive = saved.get("consecutive", 0)
-            progress, wandb_id = Progress.from_dict(saved["progress"]), saved["wandb_id"]
-        self.curriculum = Curriculum(self.stages, progress)
-        self.planned = self.step + self.curriculum.remaining()
-        if world.is_main:
-            self.directory.roll_back(self.step)
-            self.directory.write_config(config)
-        self.saved_step = self.step if checkpoint is not None else -1
-        self.tracker = Tracker(config, self.directory.path, self.planned, self.step, world.is_main, wandb_id)
-        self.wandb_id = world.broadcast(self.tracker.wandb_id)
-        self.keys: set[str] | None = None
+        super().__init__(config, world, stop)
+        self.writer = load_writer(config)
+        self.tokenizer = self.writer.tokenizer
+        self.samples = _network_samples(config, self.writer)
+        stages = planned_stages(config, len(self.samples))
+        self.backend = build_backend(self.writer.policy, config, world)
+        self.trainer, packing_note = checked_packing(config.trainer, self.backend)
+        self.evaluation = open_validation(config, self.writer.prompt, world)
+        self.engine = self._engine() if self.evaluation else None
+        self.restore(SFTState())
+        self.curriculum = Curriculum(stages, self.state.progress)
+        self.planned = self.state.round + self.curriculum.remaining()
+        self.track(self.planned)
         self.window: list[StepFigures] = []
         self.window_started = time.perf_counter()
-        if self.packing_note:
-            self.tracker.say(self.packing_note)
-        if checkpoint is not None:
-            self.tracker.say(f"going on after step {self.step} from {checkpoint}")
+        if packing_note:
+            self.tracker.say(packing_note)
+        if self.resumed_from is not None:
+            self.tracker.say(f"going on after step {self.state.round} from {self.resumed_from}")
 
-    def _build(self) -> None:
-        config, world, trainer = self.config, self.world, self.config.trainer
-        policy = add_adapter(load_policy(config.model, config.seed, trainer.logprob_chunk), config.model, config.seed)
-        self.vocabulary = policy.head.weight.shape[0]
-        self.tokenizer = load_tokenizer(config.model, self.vocabulary)
-        context = policy.model.config.max_position_embeddings
-        self.prompt = build_prompt(config.data, self.tokenizer, context, config.rollout.max_new_tokens)
-        self.samples = self._network_samples()
-        self.stages = planned_stages(config, len(self.samples))
-        stage, _ = zero_settings(trainer, config.model.dtype)
-        factory = optimizer_factory(trainer, stage, world.size)
-        self.backend = Backend(policy, trainer, world, factory, dtype=config.model.dtype)
-        self.trainer, self.packing_note = checked_packing(trainer, self.backend)
-        self.checkpoints = Checkpoints(self.directory.checkpoints, world, trainer.keep_checkpoints)
-        self.validation = self._validation()
-
-    def _network_samples(self) -> list[Demonstration]:
-        """The demonstrations of data.train, where a stage (or the lack of a curriculum) asks for them."""
-        stages = self.config.trainer.curriculum
-        if stages and not any(stage.task == "memory" and stage.level is None for stage in stages):
-            return []
-        return network_samples(load_training(self.config.data), self.prompt, self.config)
-
-    def _validation(self) -> Validation | None:
-        settings = self.config.evaluation
-        if not settings.every:
-            return None
-        networks = load_sources(self.config.data.validation)[: settings.max_networks]
-        if not networks:
-            raise DataError("data.validation: no networks, and evaluation.every asks for them; set it to 0 or name some")
-        if settings.metric not in Validation.keys:
-            raise ConfigError(f"evaluation.metric: {settings.metric!r} is not measured; there are {', '.join(Validation.keys)}")
+    def _engine(self) -> Engine:
+        """What samples the validation networks: the module that is trained."""
         from rollout.hf.engine import HFEngine
 
         if self.backend.stage == 3:
             raise ConfigError("evaluation.every: under ZeRO-3 SFT can't sample its own shards; set it to 0")
-        data, limit = self.config.data, self.config.rollout.max_new_tokens
-        self.engine = HFEngine(self.backend.policy.model, self.tokenizer, max_batch_tokens=self.config.rollout.max_batch_tokens)
-        found = taught(networks, data)
-        return Validation(found, self.prompt, limit, self.world, window=data.window, strict=data.strict)
+        return HFEngine(self.writer.policy.model, self.tokenizer, max_batch_tokens=self.config.rollout.max_batch_tokens)
 
-    def go(self) -> int:
-        """All steps that are left; returns the exit code."""
-        try:
-            while self.curriculum.stage is not None:
-                self._stage()
-            self._save()
-        except StopRequested as request:
-            self._save()
-            self.tracker.say(f"{request}: saved after step {self.step}; the same command goes on from there")
-            return request.exit_code
-        self._write_final()
-        return 0
+    def rounds(self) -> None:
+        """All stages that are left, each to its end."""
+        while (stage := self.curriculum.stage) is not None:
+            number = self.curriculum.progress.stage
+            pool = stage_pool(stage, number, self.config, self.writer, self.samples)
+            stream = Stream(pool, self.curriculum.progress.place)
+            self.tracker.phase(stage.name)
+            while self.curriculum.progress.stage == number:
+                self._step(stage, number, stream)
+                self.stop.check_all(self.world)
 
-    def close(self, exit_code: int) -> None:
-        """Finish W&B, release the directory."""
-        self.tracker.close(exit_code)
-        self.directory.unlock()
-
-    def _stage(self) -> None:
-        stage, number = self.curriculum.stage, self.curriculum.progress.stage
-        stream = Stream(self._pool(stage, number), self.curriculum.progress.place)
-        self.tracker.phase(stage.name)
-        while self.curriculum.progress.stage == number:
-            self._step(stage, stream)
-            self._check_stop()
-
-    def _pool(self, stage: CurriculumStage, number: int) -> Any:
-        seed, limit = self.config.seed, self.config.rollout.max_new_tokens
-        if stage.task == "copy":
-            return copy_pool(self.tokenizer, self.vocabulary, stage.batch, f"{seed}/{number}")
-        if stage.level is None:
-            return network_pool(self.samples, stage.batch, f"{seed}/{number}")
-        taste = CorpusTaste(stage.level, _shape(stage), stage.easier, _bias(stage))
-        return corpus_pool(taste, self.prompt, limit, stage.batch, seed, number)
-
-    def _step(self, stage: CurriculumStage, stream: Stream) -> None:
-        trainer = self.config.trainer
-        factor = lr_factor(trainer, self.step, self.planned) * self.curriculum.lr_factor()
+    def _step(self, stage: CurriculumStage, number: int, stream: Stream) -> None:
+        trainer, state = self.config.trainer, self.state
+        factor = lr_factor(trainer, state.round, self.planned) * self.curriculum.lr_factor()
         budget = micro_batch_tokens(trainer, self.backend.device)
         figures = sft_step(self.backend, stream.next(), budget, factor, packing(self.trainer.packing))
-        self.step += 1
-        self.skipped += not figures.taken
-        self.consecutive = 0 if figures.taken else self.consecutive + 1
+        state.count(figures.taken)
         self.window.append(figures)
-        number = self.curriculum.progress.stage
         self.curriculum.progress.place = stream.place
         ended = self.curriculum.advance(figures.accuracy)
+        state.progress = self.curriculum.progress
         if ended:
             # A stage that ended early leaves fewer steps than were planned.
-            self.planned = self.step + self.curriculum.remaining()
-        evaluated, is_best = self._evaluate(ended and self.curriculum.stage is None)
+            self.planned = state.round + self.curriculum.remaining()
+        last = self.curriculum.stage is None
+        evaluated, is_best = {}, False
+        if self.engine is not None:
+            evaluated, is_best = self.evaluate(self.engine, due=state.round % self.config.evaluation.every == 0 or last)
         if ended or len(self.window) == trainer.log_every or evaluated.get("evaluation/phi") is not None:
             self._record(stage, number, evaluated, trainer.lr * factor)
-        if is_best or self.step % trainer.checkpoint_every == 0:
-            self._save(is_best)
-        if self.consecutive >= trainer.max_consecutive_skips:
-            raise TrainingStalled(
-                f"step {self.step}: {self.consecutive} steps in a row had a loss or gradient that is not finite; "
-                "lower trainer.lr or trainer.max_grad_norm, or begin again from sound weights"
-            )
-
-    def _evaluate(self, at_end: bool) -> tuple[dict[str, float | None], bool]:
-        """The figures of the evaluation if one is due (None each otherwise), and whether it is the best so far."""
-        if self.validation is None:
-            return {}, False
-        settings = self.config.evaluation
-        if self.step % settings.every and not at_end:
-            return dict.fromkeys(self.validation.keys), False
-        self.tracker.phase("evaluation")
-        found = self.validation(self.engine)
-        value = found[settings.metric]
-        is_best = value is not None and (self.best is None or value > self.best)
-        self.best = value if is_best else self.best
-        return found, is_best
+        if is_best or state.round % trainer.checkpoint_every == 0:
+            self.save(is_best)
+        self.require_progress(
+            ": each had a loss or gradient that is not finite; lower trainer.lr or trainer.max_grad_norm, or begin again from "
+            "sound weights"
+        )
 
     def _record(self, stage: CurriculumStage, number: int, evaluated: Mapping[str, float | None], lr: float) -> None:
         """The steps since the last record: metrics.jsonl, W&B, console."""
@@ -215,9 +118,9 @@ class SFTRun:
             return
         count = sum(s.completion_tokens for s in steps)
         tokens = sum(s.tokens for s in steps)
-        record = checked(
+        self.log(
             {
-                "round": self.step,
+                "round": self.state.round,
                 "sft/stage": number,
                 "sft/loss": sum(s.loss * s.completion_tokens for s in steps) / count,
                 "sft/accuracy": sum(s.accuracy * s.completion_tokens for s in steps) / count,
@@ -225,68 +128,31 @@ class SFTRun:
                 "sft/tokens": tokens,
                 "policy/lr": lr,
                 "policy/grad_norm": steps[-1].grad_norm,
-                "skips/nonfinite": self.skipped,
-                "skips/consecutive": self.consecutive,
+                "skips/nonfinite": self.state.skipped,
+                "skips/consecutive": self.state.consecutive_skips,
                 **evaluated,
                 "time/steps": seconds,
                 "perf/update_tokens_per_s": tokens / seconds,
             },
-            self.keys,
+            lambda record: console_line(record, stage.name, self.planned),
+            len(steps),
         )
-        self.keys = set(record)
-        self.directory.append_metrics(record)
-        self.tracker.log(record, console_line(record, stage.name, self.planned), len(steps))
 
-    def _save(self, best: bool = False) -> None:
-        if self.saved_step == self.step and not best:
-            return
-        self.tracker.phase("checkpoint")
-        state = {
-            "round": self.step,
-            "skipped": self.skipped,
-            "consecutive": self.consecutive,
-            "best": self.best,
-            "progress": self.curriculum.progress.to_dict(),
-            "wandb_id": self.wandb_id,
-        }
-        self.checkpoints.save(self.step, self.backend, self.tokenizer, state, best)
-        self.saved_step = self.step
-
-    def _write_final(self) -> None:
+    def finish(self) -> None:
+        """The trained Writer as a folder of its own."""
         weights = whole_weights(self.backend)
-        if self.world.is_main:
+        if weights is not None:
             folder = self.directory.path / FINAL
             save_hf(self.backend.policy, weights, self.tokenizer, folder)
             self.tracker.say(f"the trained Writer: {folder}")
 
-    def _check_stop(self) -> None:
-        """Raise StopRequested on every rank if any rank got a signal."""
-        signum = int(self.world.max([self.stop.received or 0])[0])
-        if signum:
-            raise StopRequested(signum)
 
-
-def network_samples(networks: Sequence[TaughtNetwork], prompt: Any, config: SFTConfig) -> list[Demonstration]:
-    """One demonstration per position of every network."""
-    window, limit = config.data.window, config.rollout.max_new_tokens
-    return [
-        sample
-        for known in networks
-        for sample in demonstrate(known.network, known.teacher.actions, known.teacher.states, prompt, limit, window)
-    ]
-
-
-def planned_stages(config: SFTConfig, samples: int) -> list[CurriculumStage]:
-    """The curriculum with every stage's steps known; without one, `epochs` passes over `samples` demonstrations."""
-    trainer = config.trainer
-    stages = trainer.curriculum or (CurriculumStage(name="networks", batch=trainer.accumulation),)
-    planned = []
-    for stage in stages:
-        _bias(stage)
-        _shape(stage)
-        steps = stage.max_steps or trainer.epochs * math.ceil(samples / stage.batch)
-        planned.append(stage.model_copy(update={"max_steps": steps}))
-    return planned
+def _network_samples(config: SFTConfig, writer: LoadedWriter) -> list[Demonstration]:
+    """The demonstrations of data.train, where a stage (or the lack of a curriculum) asks for them."""
+    if not needs_networks(config):
+        return []
+    limit, window = config.rollout.max_new_tokens, config.data.window
+    return network_demonstrations(load_training(config.data), writer.prompt, limit, window)
 
 
 def console_line(record: Mapping[str, Any], stage: str, steps: int) -> str:
@@ -311,21 +177,3 @@ def console_line(record: Mapping[str, Any], stage: str, steps: int) -> str:
 def _three(record: Mapping[str, Any], name: str) -> str:
     value = record[f"evaluation/{name}"]
     return "-" if value is None else f"{value:.3f}"
-
-
-def _bias(stage: CurriculumStage) -> BiasRates | None:
-    if stage.teacher == "complete":
-        return None
-    try:
-        return BiasRates(**stage.bias)
-    except TypeError as error:
-        raise ConfigError(f"trainer.curriculum: stage {stage.name!r}: bias: {str(error).split('() ')[-1]}") from None
-
-
-def _shape(stage: CurriculumStage) -> Shape | None:
-    if stage.level is None:
-        return None
-    try:
-        return replace(sft_shape(stage.level), **stage.shape)
-    except TypeError as error:
-        raise ConfigError(f"trainer.curriculum: stage {stage.name!r}: shape: {str(error).split('() ')[-1]}") from None

@@ -34,10 +34,10 @@ def load_training(settings: DataSection) -> tuple[TaughtNetwork, ...]:
     networks = load_sources(settings.train)
     check_disjoint(networks, load_sources(settings.heldout))
     check_disjoint(networks, load_sources(settings.validation))
-    return tuple(taught(networks, settings))
+    return tuple(with_teachers(networks, settings))
 
 
-def taught(networks: Sequence[Network], settings: DataSection) -> list[TaughtNetwork]:
+def with_teachers(networks: Sequence[Network], settings: DataSection) -> list[TaughtNetwork]:
     """The networks with their teachers; DataError names one that has none, or none at all."""
     if not networks:
         raise DataError(f"data.train: {', '.join(settings.train) or 'empty'}: no networks")

@@ -11,10 +11,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+
+T = TypeVar("T")
 
 TIMEOUT = timedelta(hours=2)
 """A rank may wait this long for another's rollouts or judge before the run fails."""
@@ -51,7 +53,7 @@ class World:
         """Whether the flag is set on any rank."""
         return self.max([float(flag)])[0] > 0
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: T) -> list[T]:
         """Every rank's value (any picklable object), by rank, on every rank."""
         if self.size == 1:
             return [value]
@@ -59,7 +61,11 @@ class World:
         dist.all_gather_object(values, value)
         return values
 
-    def broadcast(self, value: Any) -> Any:
+    def gather_all(self, values: Sequence[T]) -> list[T]:
+        """Every rank's values in one list, by rank, on every rank."""
+        return [value for part in self.gather(values) for value in part]
+
+    def broadcast(self, value: T) -> T:
         """Rank 0's value on every rank."""
         if self.size == 1:
             return value
@@ -67,7 +73,7 @@ class World:
         dist.broadcast_object_list(box, src=0)
         return box[0]
 
-    def from_main(self, call: Callable[[], Any]) -> Any:
+    def from_main(self, call: Callable[[], T]) -> T:
         """What `call` gives on rank 0, on every rank; a ValueError that it raises there is raised on every rank."""
         outcome: Any = None
         if self.is_main:

@@ -4,10 +4,12 @@ import json
 
 import pytest
 
+from rollout.mismatch import MismatchSums
 from rollout.sync import SyncReport
 from tests.writer_rl.grpo.test_groups import assembled, gain, setting  # noqa: F401
 from writer_rl.grpo import metrics
 from writer_rl.grpo.update import Epoch, UpdateReport
+from writer_rl.run.clock import PhaseClock
 from writer_rl.run.metrics import checked
 
 FULL = UpdateReport(
@@ -28,11 +30,12 @@ def record(groups, update):
         {
             "round": 1,
             **metrics.reward_metrics(groups, positions=4),
-            **metrics.rollout_metrics(groups, update),
+            **metrics.rollout_metrics(groups),
+            **metrics.mismatch_metrics([metrics.rank_figures(update, {}, PhaseClock())]),
             **metrics.policy_metrics(update, epochs=2, lr=1e-6, version=1, steps=2),
             **metrics.qa_metrics(groups),
             **metrics.skip_metrics({"kl": 2}, 1),
-            **metrics.time_metrics({"rollout": 2.0, "update": 4.0}, 50, 200, None),
+            **metrics.time_metrics({"rollout": 2.0, "update": 4.0}, groups, update, []),
         }
     )
 
@@ -76,7 +79,7 @@ def test_values_by_hand(setting):  # noqa: F811
     assert found["rollout/completion_length/mean"] == 2.0
     assert found["qa/gain/mean"] == 0.0 and found["qa/gain/std"] == pytest.approx((2 / 3) ** 0.5)
     assert (found["skips/kl"], found["skips/empty"], found["skips/total"], found["skips/consecutive"]) == (2, 0, 2, 1)
-    assert (found["perf/rollout_tokens_per_s"], found["perf/update_tokens_per_s"]) == (25.0, 50.0)
+    assert (found["perf/rollout_tokens_per_s"], found["perf/update_tokens_per_s"]) == (15.0, 50.0)
     assert found["reward/zero_variance/position_3"] is None  # no network is that long
 
 
@@ -90,9 +93,16 @@ def test_silent_cells_are_counted_per_position(setting):  # noqa: F811
         assert found[f"reward/zero_variance/position_{position}"] == pytest.approx(sum(at) / len(at))
 
 
+def rank(engine=None, peak_gib=None):
+    return metrics.RankFigures(MismatchSums(), engine or {}, peak_gib or {})
+
+
 def test_engine_figures_of_all_ranks():
     synced = SyncReport(3, 2e-6, 1e-6, -1.0, -1.0, 16, 0.1, tensors=27, checksum_seconds=0.01)
-    ranks = [{"prompt_tokens": 100.0, "cached_prompt_tokens": 60.0}, {"prompt_tokens": 300.0, "cached_prompt_tokens": 140.0}]
+    ranks = [
+        rank({"prompt_tokens": 100.0, "cached_prompt_tokens": 60.0}),
+        rank({"prompt_tokens": 300.0, "cached_prompt_tokens": 140.0}),
+    ]
     assert metrics.engine_metrics(synced, ranks) == {
         "rollout/sync_max_difference": 2e-6,
         "rollout/sync_mean_difference": 1e-6,
@@ -100,4 +110,12 @@ def test_engine_figures_of_all_ranks():
         "time/sync_checksums": 0.01,
         "perf/prefix_cache_hit_rate": 0.5,
     }
-    assert metrics.engine_metrics(synced, [{"prompt_tokens": 0.0}])["perf/prefix_cache_hit_rate"] == 0.0
+    assert metrics.engine_metrics(synced, [rank({"prompt_tokens": 0.0})])["perf/prefix_cache_hit_rate"] == 0.0
+
+
+def test_memory_is_the_most_that_any_rank_needed_in_each_phase(setting):  # noqa: F811
+    peaks = {"round": 3.0, "update": 3.0, "rollout": 1.0}, {"round": 2.5, "update": 2.5, "rollout": 2.0}
+    ranks = [rank(peak_gib=each) for each in peaks]
+    found = metrics.time_metrics({}, assembled(setting), FULL, ranks)
+    assert [found[f"perf/peak_memory_gib{part}"] for part in ("", "/rollout", "/update")] == [3.0, 2.0, 3.0]
+    assert metrics.time_metrics({}, assembled(setting), FULL, [rank()])["perf/peak_memory_gib"] is None

@@ -1,11 +1,12 @@
 """Stages follow one another when they should, at the rate they should."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 from writer_rl.config import ConfigError, CurriculumStage, load_config
-from writer_rl.sft.curriculum import WINDOW, Curriculum, Progress
+from writer_rl.sft.curriculum import WINDOW, Curriculum, CurriculumProgress
 
 
 def stages():
@@ -44,7 +45,7 @@ def test_a_stage_ends_at_its_last_step_without_the_accuracy():
 
 
 def test_rates_of_each_stage():
-    curriculum = Curriculum(stages(), Progress(stage=2))
+    curriculum = Curriculum(stages(), CurriculumProgress(stage=2))
     rates = []
     for _ in range(5):
         rates.append(curriculum.lr_factor())
@@ -63,8 +64,8 @@ def test_remaining_is_an_upper_bound_that_shrinks_with_every_step():
 
 
 def test_progress_survives_json():
-    progress = Progress(stage=1, step=4, place=(2, 3), recent=[0.5, 0.25])
-    assert Progress.from_dict(json.loads(json.dumps(progress.to_dict()))) == progress
+    progress = CurriculumProgress(stage=1, step=4, place=(2, 3), recent=[0.5, 0.25])
+    assert CurriculumProgress.from_dict(json.loads(json.dumps(asdict(progress)))) == progress
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from writer_rl.config import resolve
 from writer_rl.model.tiny import tiny_tokenizer
 from writer_rl.sft.demonstrations import (
     COPIED,
-    CorpusTaste,
+    ConversationMix,
     Demonstration,
     Stream,
     batches_of,
@@ -104,7 +104,7 @@ def samples_of(pool, numbers):
 
 
 def test_the_corpus_never_repeats_itself_between_pools_seeds_and_stages(prompt):
-    taste = CorpusTaste(2, FULL)
+    taste = ConversationMix(2, FULL)
     seen = [set(samples_of(corpus_pool(taste, prompt, LIMIT, 4, seed, stage), [0, 1])) for seed in (0, 1) for stage in (0, 1)]
     assert all(len(s) > 20 for s in seen)
     shared = set.intersection(*seen)
@@ -112,8 +112,8 @@ def test_the_corpus_never_repeats_itself_between_pools_seeds_and_stages(prompt):
 
 
 def test_the_biased_teacher_writes_less_and_is_asked_about_its_own_memory(prompt):
-    taste = CorpusTaste(2, FULL)
-    biased = CorpusTaste(2, FULL, bias=BiasRates())
+    taste = ConversationMix(2, FULL)
+    biased = ConversationMix(2, FULL, bias=BiasRates())
     full, thin = (samples_of(corpus_pool(t, prompt, LIMIT, 8, 0, 0), [0]) for t in (taste, biased))
     written = [
         sum(len([a for a in said(prompt, s) if a["action"] != "NOOP"]) for s in samples) / len(samples)
@@ -128,7 +128,7 @@ def test_the_biased_teacher_writes_less_and_is_asked_about_its_own_memory(prompt
 
 def test_easier_conversations_are_mixed_in(prompt):
     def longest(easier):
-        pool = corpus_pool(CorpusTaste(2, FULL, easier=easier), prompt, LIMIT, 8, 0, 0)
+        pool = corpus_pool(ConversationMix(2, FULL, easier=easier), prompt, LIMIT, 8, 0, 0)
         lengths = [len(s.prompt_ids) for s in samples_of(pool, [0])]
         return sum(lengths) / len(lengths)
 
@@ -137,7 +137,7 @@ def test_easier_conversations_are_mixed_in(prompt):
 
 def test_a_shape_of_ones_own_is_used(prompt):
     def updates(rate):
-        samples = samples_of(corpus_pool(CorpusTaste(2, replace(FULL, update_rate=rate)), prompt, LIMIT, 8, 0, 0), [0])
+        samples = samples_of(corpus_pool(ConversationMix(2, replace(FULL, update_rate=rate)), prompt, LIMIT, 8, 0, 0), [0])
         actions = [action["action"] for s in samples for action in said(prompt, s)]
         return actions.count("UPDATE") / len(actions)
 

@@ -11,7 +11,7 @@ from tests.writer_rl.processes import train
 from tests.writer_rl.tiny_run import save_config
 from writer_rl.config import ConfigError, load_config
 from writer_rl.run.metrics import untimed
-from writer_rl.sft.run import planned_stages
+from writer_rl.sft.stages import planned_stages
 
 CURRICULUM = [
     {"name": "copy", "task": "copy", "batch": 4, "max_steps": 3, "lr_factor": 0.5},

@@ -1,13 +1,12 @@
-"""Engines that die while a round is collected: the round is repeated as it was, and not for ever."""
+"""Engines that die while a round is sampled: the round is repeated as it was, and not for ever."""
 
 import pytest
 import torch
 
-from rewards import RewardWeights
 from rollout.engine import EngineDied, Generation
 from tests.writer_rl.tiny_run import NOOP, make_tokenizer, save_config
 from writer_rl.config import load_config
-from writer_rl.grpo.collector import ENGINE_LIVES, GroupCollector
+from writer_rl.grpo.sampling import ENGINE_LIVES, GroupSampler
 from writer_rl.train.data import load_training
 from writer_rl.train.distributed import World
 from writer_rl.train.engines import build_prompt
@@ -49,22 +48,19 @@ class OtherRankDies(World):
 
 
 @pytest.fixture
-def collecting(tmp_path):
+def sampling(tmp_path):
     config = load_config("grpo", save_config(tmp_path), [])
     tokenizer = make_tokenizer()
     data = {taught.network.network_id: taught for taught in load_training(config.data)}
 
     def build(engine, world=None, stop=None):
-        return GroupCollector(
+        return GroupSampler(
             config,
             world or World(0, 1, 0, torch.device("cpu")),
+            stop or StopSignals(),
             data,
             engine,
             build_prompt(config.data, tokenizer, 512, config.rollout.max_new_tokens),
-            None,
-            RewardWeights(),
-            (),
-            stop or StopSignals(),
             resync=engine.resync,
             phase=lambda _: None,
         )
@@ -72,44 +68,44 @@ def collecting(tmp_path):
     return build, tuple(data)
 
 
-def written(groups):
-    return [(g.network_id, t.index, [s.step.text for s in t.steps]) for g in groups for t in g.trajectories]
+def written(sampled):
+    return [(name, t.index, [made.text for made in t.steps]) for name, group in sampled.items() for t in group]
 
 
 @pytest.mark.parametrize("deaths", [(1,), (2,), (1, 2), (1, 3)])
-def test_a_round_is_repeated_with_the_same_seeds_after_a_restart_and_a_sync(collecting, capsys, deaths):
-    build, names = collecting
+def test_a_round_is_repeated_with_the_same_seeds_after_a_restart_and_a_sync(sampling, capsys, deaths):
+    build, names = sampling
     calm, mortal = MortalEngine(), MortalEngine(*deaths)
-    expected = build(calm).collect(names, 4, {})
-    assert written(build(mortal).collect(names, 4, {})) == written(expected)
+    expected = build(calm).sample(names, 4)
+    assert written(build(mortal).sample(names, 4)) == written(expected)
     assert len(mortal.seen) > len(calm.seen) and mortal.seen[-len(calm.seen) :] == calm.seen
     assert capsys.readouterr().out.count("it is restarted and the round goes on") == len(deaths)
 
 
-def test_an_engine_that_keeps_dying_ends_the_run(collecting):
-    build, names = collecting
+def test_an_engine_that_keeps_dying_ends_the_run(sampling):
+    build, names = sampling
     engine = MortalEngine(*range(1, 99))
     with pytest.raises(EngineDied, match=f"died {ENGINE_LIVES} times in one round"):
-        build(engine).collect(names, 0, {})
+        build(engine).sample(names, 0)
     assert len(engine.seen) == ENGINE_LIVES
 
 
-def test_all_ranks_sync_when_one_of_them_lost_its_engine(collecting):
+def test_all_ranks_sync_when_one_of_them_lost_its_engine(sampling):
     """Gathering weights is collective: a rank whose own engine lives takes part, and keeps what it has written."""
-    build, names = collecting
+    build, names = sampling
     engine, calm = MortalEngine(), MortalEngine()
     syncs = []
     engine.resync = lambda: syncs.append(len(engine.seen))
     OtherRankDies.tries = []
     world = OtherRankDies(0, 1, 0, torch.device("cpu"))
-    assert written(build(engine, world).collect(names, 0, {})) == written(build(calm).collect(names, 0, {}))
+    assert written(build(engine, world).sample(names, 0)) == written(build(calm).sample(names, 0))
     assert syncs == [len(calm.seen)] and engine.seen == calm.seen
 
 
-def test_a_signal_while_writing_stops_before_anything_is_synced(collecting):
-    build, names = collecting
+def test_a_signal_while_writing_stops_before_anything_is_synced(sampling):
+    build, names = sampling
     stop, engine = StopSignals(), MortalEngine(1)
     stop.received = 15
     engine.resync = lambda: pytest.fail("synced on the way out")
     with pytest.raises(StopRequested):
-        build(engine, stop=stop).collect(names, 0, {})
+        build(engine, stop=stop).sample(names, 0)
