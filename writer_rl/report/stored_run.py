@@ -13,7 +13,7 @@ from memory_env.replay import Completion, WrittenStep, write
 from writer_rl.config import DataSection, GRPOConfig, load_config
 from writer_rl.run.directory import RunDirectory, RunError
 from writer_rl.run.rollout_files import CompletionRecord, RoundRecords, read_round, round_numbers
-from writer_rl.train.data import TaughtNetwork, load_sources, taught
+from writer_rl.train.data import TaughtNetwork, load_sources, with_teachers
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class StoredRun:
                 f"{self.path}: network {missing[0]!r} of its rounds is not among its data.train; put the data back where "
                 "config.yaml says"
             )
-        self._taught |= {each.network.network_id: each for each in taught(networks, self.config.data)}
+        self._taught |= {each.network.network_id: each for each in with_teachers(networks, self.config.data)}
 
     def _replayed(self, records: RoundRecords) -> StoredRound:
         asked: dict[str, list[Any]] = {}

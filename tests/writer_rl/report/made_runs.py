@@ -18,7 +18,7 @@ from writer_rl.grpo.plan import reward_settings
 from writer_rl.grpo.questions import Questions
 from writer_rl.grpo.records import question_records, trajectory_records
 from writer_rl.run.directory import RunDirectory
-from writer_rl.train.data import TaughtNetwork, load_sources, taught
+from writer_rl.train.data import TaughtNetwork, load_sources, with_teachers
 
 WORDS = [
     "really",
@@ -78,7 +78,7 @@ def make_run(
         ],
     )
     assert isinstance(config, GRPOConfig)
-    data = taught(load_sources(config.data.train), config.data)
+    data = with_teachers(load_sources(config.data.train), config.data)
     if not isinstance(networks, int):
         data = [each for each in data if each.network.network_id in networks]
     per_round = networks if isinstance(networks, int) else len(data)
