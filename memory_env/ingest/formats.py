@@ -11,9 +11,12 @@ from memory_env.ingest import (
     discord,
     evermem,
     groupmem,
+    halumem,
     irc,
     locomo,
+    longmemeval,
     matrix,
+    memoryagentbench,
     messenger,
     plain_text,
     signal,
@@ -34,11 +37,13 @@ from memory_env.network import Network
 CHATS = (
     "whatsapp", "telegram", "slack", "discord", "messenger", "matrix", "signal", "teams", "irc", "text", "csv", "jsonl", "json",
 )  # fmt: skip
-BENCHMARKS = ("socialmem", "groupmem", "evermem", "locomo", "speakermem", "native")
+BENCHMARKS = (
+    "socialmem", "groupmem", "evermem", "locomo", "longmemeval", "halumem", "memoryagentbench", "speakermem", "native",
+)  # fmt: skip
 FORMATS = CHATS + BENCHMARKS
 _JSON_READERS = (
     ("discord", discord), ("messenger", messenger), ("matrix", matrix), ("teams", teams), ("signal", signal),
-    ("telegram", telegram), ("locomo", locomo), ("speakermem", speakermem), ("json", tabular),
+    ("telegram", telegram), ("longmemeval", longmemeval), ("locomo", locomo), ("speakermem", speakermem), ("json", tabular),
 )  # fmt: skip
 _OWN_READERS = {
     "telegram": telegram, "slack": slack, "whatsapp": whatsapp, "messenger": messenger, "matrix": matrix, "teams": teams,
@@ -49,6 +54,7 @@ CONVERT = (
     "speaker_id, reply_to"
 )
 _FIRST = 5
+_FIRST_ROWS = 20
 
 
 @dataclass
@@ -75,6 +81,9 @@ def read_source(path: str | Path, format: str = "auto", options: ReadOptions = R
         source.networks = groupmem.read(path)
     elif chosen == "evermem":
         source.networks = evermem.read(path)
+    elif chosen in ("longmemeval", "halumem", "memoryagentbench"):
+        reader = {"longmemeval": longmemeval, "halumem": halumem, "memoryagentbench": memoryagentbench}[chosen]
+        source.networks = reader.read(path)
     elif chosen == "locomo":
         files = sorted(Path(path).glob("*.json")) if Path(path).is_dir() else [Path(path)]
         source.networks = [network for file in files for network in locomo.read(file)]
@@ -129,7 +138,9 @@ def recognise(path: str | Path) -> str:
     if suffix in (".csv", ".tsv"):
         return "csv"
     if suffix in (".jsonl", ".ndjson"):
-        return "signal" if signal.recognises(_first_lines(path)) else "jsonl"
+        return _lines_format(_first_lines(path))
+    if suffix == ".parquet":
+        return "memoryagentbench"
     if suffix == ".json":
         document = _sketch(path)
         for name, reader in _JSON_READERS:
@@ -144,6 +155,14 @@ def recognise(path: str | Path) -> str:
     raise DataError(f"{path}: is of no known format ({', '.join(CHATS)}); {CONVERT}")
 
 
+def _lines_format(rows: list[object]) -> str:
+    if signal.recognises(rows):
+        return "signal"
+    if halumem.recognises(rows):
+        return "halumem"
+    return "memoryagentbench" if any(memoryagentbench.recognises_row(row) for row in rows) else "jsonl"
+
+
 def _first_lines(path: Path) -> list[object]:
     return [value for _, (_, value) in zip(range(_FIRST), read_jsonl(path), strict=False)]
 
@@ -154,6 +173,9 @@ def _sketch(path: Path) -> object:
 
 
 def _sketch_of(cursor: JsonCursor) -> object:
+    if cursor.next_kind() == "[":
+        # The rest of a long list tells no more.
+        return [cursor.value() for _, _ in zip(range(_FIRST_ROWS), cursor.elements(), strict=False)]
     if cursor.next_kind() != "{":
         return cursor.value()
     sketch: dict[str, object] = {}
@@ -182,7 +204,11 @@ def _sketch_of(cursor: JsonCursor) -> object:
 def _recognise_folder(path: Path) -> str:
     folder = Folder(path)
     names = folder.names()
-    for name, reader in (("slack", slack), ("groupmem", groupmem), ("socialmem", socialmem), ("evermem", evermem)):
+    folders = (
+        ("slack", slack), ("groupmem", groupmem), ("socialmem", socialmem), ("evermem", evermem),
+        ("memoryagentbench", memoryagentbench),
+    )  # fmt: skip
+    for name, reader in folders:
         if reader.recognises(names):
             return name
     if telegram.find_members(names):

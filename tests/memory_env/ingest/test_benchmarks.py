@@ -240,3 +240,75 @@ def test_native_files_give_themselves_back(tmp_path):
     dump(tmp_path / "copy.json", network.to_dict())
     with pytest.raises(DataError, match="is also in another file"):
         read_networks(tmp_path)
+
+
+def test_longmemeval_gives_a_network_per_question_in_the_order_of_time(tmp_path):
+    row = {
+        "question_id": "q7", "question_type": "knowledge-update", "question": "Where do I live?", "answer": 7,
+        "question_date": "2023/06/01 (Thu) 09:00",
+        "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/01 (Mon) 10:00"], "haystack_session_ids": ["answer_2", "answer_1"],
+        "haystack_sessions": [
+            [{"role": "user", "content": "I moved to Leeds", "has_answer": True}, {"role": "assistant", "content": "Nice!"}],
+            [{"role": "user", "content": "I live in Bath"}],
+        ],
+        "answer_session_ids": ["answer_2"],
+    }  # fmt: skip
+    path = dump(tmp_path / "longmemeval_oracle.json", [row, {**row, "question_id": "q8_abs"}])
+    assert recognise(path) == "longmemeval"
+    first, second = read_networks(path)
+    assert [(session.ts, [turn.content for turn in session.turns]) for session in first.sessions] == [
+        ("2023-05-01T10:00:00", ["I live in Bath"]), ("2023-05-20T02:21:00", ["I moved to Leeds", "Nice!"]),
+    ]  # fmt: skip
+    (question,) = first.questions
+    assert (first.network_id, question.category, question.answer) == ("longmemeval_q7", "knowledge-update", "7")
+    assert question.evidence_anchors == ({"turn": first.messages[1].turn_id},)
+    assert second.questions[0].category == "abstention"
+    with pytest.raises(DataError, match="haystack_dates can't be read"):
+        read_networks(dump(tmp_path / "broken.json", [{**row, "haystack_dates": ["soon", "later"]}]))
+
+
+def test_halumem_gives_a_network_per_user_with_the_questions_of_every_session(tmp_path):
+    user = {
+        "uuid": "u1", "persona_info": "Name: Mia",
+        "sessions": [
+            {"start_time": "Dec 15, 2025, 06:10:00", "end_time": "Dec 15, 2025, 08:00:00",
+             "dialogue": [{"role": "user", "content": "I like huts", "timestamp": "Dec 15, 2025, 06:11:23", "dialogue_turn": 0}],
+             "memory_points": [{"index": 1, "memory_content": "Mia likes huts"}],
+             "questions": [{"question": "What does Mia like?", "answer": "huts", "difficulty": "easy", "question_type": "Recall",
+                            "evidence": [{"memory_content": "Mia likes huts"}]}]},
+            {"start_time": "Dec 16, 2025, 06:10:00", "dialogue": [{"role": "assistant", "content": "Hello", "dialogue_turn": 0}]},
+        ],
+    }  # fmt: skip
+    path = lines(tmp_path / "HaluMem-Medium.jsonl", [user])
+    assert recognise(path) == "halumem"
+    (network,) = read_networks(path)
+    assert [(m.speaker, m.content, m.ts) for m in network.messages] == [
+        ("user", "I like huts", "2025-12-15T06:11:23"), ("assistant", "Hello", "2025-12-16T06:10:00"),
+    ]  # fmt: skip
+    assert [(q.id, q.category, q.difficulty, q.answer) for q in network.questions] == [("s001_q000", "Recall", "easy", "huts")]
+    assert network.to_dict()["sessions"][0]["memory_points"] == user["sessions"][0]["memory_points"]
+
+
+def test_memoryagentbench_gives_a_network_per_row_from_jsonl_and_parquet(tmp_path):
+    row = {
+        "context": "Here is a list of facts:\n0. The lake is blue.\n\n1. " + "word " * 900,
+        "questions": ["Which colour?", "How many?"], "answers": [["blue", "azure"], ["two"]],
+        "metadata": {"source": "factconsolidation_sh_6k", "qa_pair_ids": ["f_no0", "f_no1"], "question_types": None},
+    }  # fmt: skip
+    path = lines(tmp_path / "a" / "Conflict_Resolution.jsonl", [row])
+    pyarrow = pytest.importorskip("pyarrow")
+    (tmp_path / "p").mkdir()
+    table = tmp_path / "p" / "Conflict_Resolution-00000-of-00001.parquet"
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist([row]), table)
+    assert {recognise(each) for each in (path, tmp_path / "a", tmp_path / "p", table)} == {"memoryagentbench"}
+    for source in (path, tmp_path / "a", tmp_path / "p"):
+        (network,) = read_networks(source)
+        assert network.network_id == "memoryagentbench_conflict_resolution_001"
+        assert [m.content for m in network.messages][:2] == ["Here is a list of facts:", "0. The lake is blue."]
+        assert all(len(m.content) <= 2000 for m in network.messages)
+        assert " ".join(m.content for m in network.messages).split() == row["context"].split()
+        assert [(q.id, q.category, q.answer) for q in network.questions] == [
+            ("f_no0", "factconsolidation_sh_6k", "blue"), ("f_no1", "factconsolidation_sh_6k", "two"),
+        ]  # fmt: skip
+    with pytest.raises(DataError, match="answers has 1 entries for 2 questions"):
+        read_networks(lines(tmp_path / "b" / "Conflict_Resolution.jsonl", [{**row, "answers": [["blue"]]}]))
