@@ -73,12 +73,17 @@ def take_in(
 
 
 def _late(store: MemoryStore, fresh: Sequence[tuple[ChatMessage, bytes]]) -> list[str]:
-    """A word about new messages that are older than the last one the memory holds."""
-    ts, latest = store.connection.execute("SELECT ts, max(at) FROM messages").fetchone()
-    if latest is None:
-        return []
-    late = sum((at := instant(message.ts)) is not None and at < latest for message, _ in fresh)
-    return [f"{late} new messages are older than the last one known ({ts[:10]}): what is current stays"] if late else []
+    """A word about new messages that are older than the last one of their chat or, where records are kept, of the memory."""
+    db = store.connection
+    latest = dict(db.execute("SELECT channel, max(at) FROM messages WHERE at IS NOT NULL GROUP BY channel"))
+    recorded = db.execute("SELECT 1 FROM records LIMIT 1").fetchone() is not None
+    overall = max(latest.values()) if recorded and latest else float("-inf")
+    late = [
+        message
+        for message, _ in fresh
+        if (at := instant(message.ts)) is not None and at < max(overall, latest.get(message.channel, float("-inf")))
+    ]
+    return [f"{len(late)} new messages are older than the last one known: what is current stays"] if late else []
 
 
 def _new_of(store: MemoryStore, chat: Chat, messages: Sequence[ChatMessage], taken: Taken) -> list[tuple[ChatMessage, bytes]]:
