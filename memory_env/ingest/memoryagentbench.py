@@ -50,7 +50,7 @@ def _network(row: Item, split: str, number: int) -> Network:
     source = metadata.text("source", "") or split
     network_id = f"memoryagentbench_{split}_{number:03d}".lower()
     pieces = list(_pieces(row.text("context")))
-    sessions = []
+    sessions: list[dict[str, Any]] = []
     for begin in range(0, len(pieces), MOST_MESSAGES):
         session_id = f"{network_id}_s{begin // MOST_MESSAGES + 1:04d}"
         turns = [
