@@ -14,7 +14,7 @@ export VENV
 OFFLINE := HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 WANDB_MODE=offline WANDB_SILENT=true TOKENIZERS_PARALLELISM=false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo sft reproduce test lint doctor clean distclean
+.PHONY: help setup demo base sft reproduce test lint doctor clean distclean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F '\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -26,7 +26,10 @@ setup: ## create .venv with the pinned packages (every other target does this fi
 demo: setup ## train the tiny Writer with GRPO from its SFT checkpoint and evaluate both (under 12 minutes on 2 cores)
 	@$(OFFLINE) OMP_NUM_THREADS=$(THREADS) $(PYTHON_BIN) launch/reproduce.py --sft configs/tiny_writer --seeds 0 --engine $(ENGINE) --output_dir $(RUNS)/demo
 
-sft: setup ## reproduce the committed SFT checkpoint configs/tiny_writer from its structured initialisation
+base: setup ## train the base of the tiny Writer anew, from its structured initialisation (what configs/tiny_base holds)
+	@$(OFFLINE) OMP_NUM_THREADS=$(THREADS) $(PYTHON_BIN) launch/sft.py --config configs/tiny-base.yaml --output_dir $(RUNS)/base
+
+sft: setup ## train the SFT Writer anew from configs/tiny_base (what configs/tiny_writer holds)
 	@$(OFFLINE) OMP_NUM_THREADS=$(THREADS) $(PYTHON_BIN) launch/sft.py --config configs/tiny-sft.yaml --output_dir $(RUNS)/sft
 
 reproduce: setup ## SFT, GRPO and the evaluation for each of SEEDS, mean and standard deviation (hours; resumable)

@@ -2,12 +2,15 @@
 
   python launch/reproduce.py --seeds 0 1 2 --output_dir runs/reproduce          # make reproduce
   python launch/reproduce.py --sft configs/tiny_writer --seeds 0 --output_dir runs/demo   # make demo
+  python launch/reproduce.py --output_dir runs/mine --row 'no chain=--reward.mem.chain 0'  # a control of one's own
 
+Every set of networks to test on has a table of its own; a --row is one more GRPO run per seed, from the same SFT.
 Every stage is one of the other scripts, run as it is printed. Stopped at any moment, the same command goes on: a stage that
 is done is not run again, and one that was under way resumes from its own checkpoint.
 """
 
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -18,6 +21,8 @@ from typing import Any
 
 from launch.cli import ROOT, Terminated, UsageError, parser, run
 
+RL = "RL"
+SETS = ("corpus:heldout", "corpus:unseen")
 FORMAT = {"accuracy": ".2f", "reward": ".3f", "question score": ".3f"}
 
 
@@ -35,6 +40,14 @@ def arguments(argv: list[str]):
     options.add_argument("--grpo-config", default="configs/demo.yaml", help="(%(default)s)")
     options.add_argument("--evaluate-config", default="configs/demo.yaml", help="(%(default)s)")
     options.add_argument("--steps", type=int, help="GRPO rounds (the configuration's)")
+    options.add_argument("--sets", nargs="+", default=list(SETS), metavar="SET", help=f"to test on ({' '.join(SETS)})")
+    options.add_argument("--sft-settings", default="", metavar="'--KEY VALUE ...'", help="over the SFT configuration")
+    options.add_argument(
+        "--grpo-settings", default="", metavar="'--KEY VALUE ...'", help="over the GRPO configuration, in every row"
+    )
+    options.add_argument(
+        "--row", action="append", default=[], metavar="'NAME=--KEY VALUE ...'", help="a GRPO run of other settings"
+    )
     options.add_argument("--output_dir", required=True, help="where everything goes")
     chosen = options.parse_args(argv)
     if len(set(chosen.seeds)) != len(chosen.seeds):
@@ -43,11 +56,30 @@ def arguments(argv: list[str]):
         raise UsageError(f"--seeds {' '.join(map(str, chosen.seeds))}: a seed is a whole number from 0")
     if chosen.steps is not None and chosen.steps < 1:
         raise UsageError(f"--steps {chosen.steps}: at least one round")
+    chosen.rows = {RL: [], **dict(map(_row, chosen.row))}
+    if len(chosen.rows) != len(chosen.row) + 1 or not {"SFT", "teacher", "none"}.isdisjoint(chosen.rows):
+        raise UsageError(
+            f"--row {', '.join(chosen.row)}: every row needs a name of its own; SFT, {RL}, teacher and none are taken"
+        )
     for option in ("sft", "sft_config", "grpo_config", "evaluate_config"):
         path = getattr(chosen, option)
         if path and not (ROOT / path).exists() and not (option == "sft_config" and chosen.sft):
             raise UsageError(f"--{option.replace('_', '-')} {path}: is not there")
     return chosen
+
+
+def _row(text: str) -> tuple[str, list[str]]:
+    """A row's name and the settings it changes.
+
+    >>> _row("no chain=--reward.mem.chain 0")
+    ('no chain', ['--reward.mem.chain', '0'])
+    """
+    name, equals, settings = text.partition("=")
+    if not equals or not re.fullmatch(r"[\w.][\w. -]*", name) or not settings.lstrip().startswith("--"):
+        raise UsageError(
+            f"--row {text}: write NAME=--section.key value, with a name of letters, digits, spaces, points and dashes"
+        )
+    return name.strip(), shlex.split(settings)
 
 
 def stage(name: str, output: Path, command: list[str], quiet: bool = False) -> float:
@@ -100,7 +132,7 @@ def seed_lines(evaluation: dict, memory: dict, seeds: list[int]) -> list[str]:
     rows = {row["writer"]: row for row in evaluation["rows"]}
     lines = []
     for place, seed in enumerate(seeds):
-        before, after = (_figures(rows[name], memory.get(name), evaluation["total"], place) for name in ("SFT", "RL"))
+        before, after = (_figures(rows[name], memory.get(name), evaluation["total"], place) for name in ("SFT", RL))
         worse = [name for name in before if after[name] <= before[name]]
         changes = ", ".join(f"{name} {before[name]:{FORMAT[name]}} -> {after[name]:{FORMAT[name]}}" for name in before)
         points = after["accuracy"] - before["accuracy"]
@@ -126,54 +158,73 @@ def main(argv: list[str]) -> None:
     chosen = arguments(argv)
     output = (ROOT / chosen.output_dir).resolve() if not Path(chosen.output_dir).is_absolute() else Path(chosen.output_dir)
     times: dict[str, float] = {}
-    checkpoints: dict[str, list[str]] = {"SFT": [], "RL": []}
+    checkpoints: dict[str, list[str]] = {name: [] for name in ("SFT", *chosen.rows)}
     for seed in chosen.seeds:
-        sft, grpo = output / f"seed{seed}" / "sft", output / f"seed{seed}" / "grpo"
-        if chosen.sft:
-            start = str(ROOT / chosen.sft)
-        else:
-            command = ["launch/sft.py", "--config", chosen.sft_config, "--seed", str(seed), "--output_dir", str(sft)]
-            times[f"SFT, seed {seed}"] = stage(f"SFT, seed {seed}", output, command)
-            start = _model(sft)
-        command = ["launch/grpo.py", "--config", chosen.grpo_config, "--seed", str(seed), "--output_dir", str(grpo)]
-        command += ["--model.path", start, "--rollout.engine", chosen.engine]
-        command += ["--trainer.steps", str(chosen.steps)] if chosen.steps else []
-        times[f"GRPO, seed {seed}"] = stage(f"GRPO, seed {seed}", output, command)
+        folder = output / f"seed{seed}"
+        start = str(ROOT / chosen.sft) if chosen.sft else ""
+        if not start:
+            command = ["launch/sft.py", "--config", chosen.sft_config, "--seed", str(seed), "--output_dir", str(folder / "sft")]
+            times[f"SFT, seed {seed}"] = stage(f"SFT, seed {seed}", output, command + shlex.split(chosen.sft_settings))
+            start = model(folder / "sft")
         if start not in checkpoints["SFT"]:
             checkpoints["SFT"].append(start)
-        checkpoints["RL"].append(_model(grpo))
-    evaluation = output / "evaluation"
-    command = ["launch/evaluate.py", "--config", chosen.evaluate_config, "--output", str(evaluation)]
-    for name, folders in checkpoints.items():
-        command += ["--writer", f"{name}={','.join(folders)}"]
-    command += ["--writer", "teacher", "--writer", "none"]
-    times["evaluation"] = stage("evaluation", output, command, quiet=True)
-    finish(output, chosen.seeds, times)
+        for name, settings in chosen.rows.items():
+            run_folder, title = folder / run_name(name), f"{'GRPO' if name == RL else name}, seed {seed}"
+            command = ["launch/grpo.py", "--config", chosen.grpo_config, "--seed", str(seed), "--output_dir", str(run_folder)]
+            command += ["--model.path", start, "--rollout.engine", chosen.engine]
+            command += ["--trainer.steps", str(chosen.steps)] if chosen.steps else []
+            times[title] = stage(title, output, command + shlex.split(chosen.grpo_settings) + settings)
+            checkpoints[name].append(model(run_folder))
+    for tested in chosen.sets:
+        folder = evaluation_folder(output, tested)
+        command = ["launch/evaluate.py", "--config", chosen.evaluate_config, "--data.heldout", tested, "--output", str(folder)]
+        for name, folders in checkpoints.items():
+            command += ["--writer", f"{name}={','.join(folders)}"]
+        command += ["--writer", "teacher", "--writer", "none"]
+        times[folder.name] = stage(folder.name, output, command, quiet=True)
+    finish(output, chosen.sets, chosen.seeds, times)
 
 
-def _model(folder: Path) -> str:
+def run_name(row: str) -> str:
+    """The folder of a row's run.
+
+    >>> run_name("RL"), run_name("no chain")
+    ('grpo', 'no-chain')
+    """
+    return "grpo" if row == RL else row.replace(" ", "-")
+
+
+def evaluation_folder(output: Path, tested: str) -> Path:
+    """Where the evaluation on a set goes: `evaluation-heldout` for corpus:heldout, by the last name of a path."""
+    return output / f"evaluation-{Path(tested.removeprefix('corpus:')).name}"
+
+
+def model(folder: Path) -> str:
+    """The model that a run ends with: its best checkpoint where it was validated, else its newest."""
     from writer_rl.evaluation.checkpoint_writer import checkpoint_folder
 
-    return str(checkpoint_folder(str(folder)))
+    best = folder / "checkpoints" / "best"
+    return str(checkpoint_folder(str(best if best.exists() else folder)))
 
 
-def finish(output: Path, seeds: list[int], times: dict[str, float]) -> None:
-    """The table, what each seed did, where the curves are, and how long it took."""
+def finish(output: Path, sets: list[str], seeds: list[int], times: dict[str, float]) -> None:
+    """A table for each set, what each seed did, where the curves are, and how long it took."""
     from writer_rl.evaluation import report
 
-    path = output / "evaluation" / "evaluation.json"
-    evaluation = json.loads(path.read_text())
-    memory = output / "evaluation" / "memory.json"
-    print(f"\n{report.writer_table(evaluation)}\n\n{report.category_table(evaluation)}\n")
-    metrics = json.loads(memory.read_text()) if memory.is_file() else {}
-    if metrics:
-        print(f"{report.memory_table(metrics)}\n")
-    print("\n".join(seed_lines(evaluation, metrics, seeds)))
+    for tested in sets:
+        folder = evaluation_folder(output, tested)
+        evaluation = json.loads((folder / "evaluation.json").read_text())
+        memory = folder / "memory.json"
+        print(f"\n== {tested}\n\n{report.writer_table(evaluation)}\n\n{report.category_table(evaluation)}\n")
+        metrics = json.loads(memory.read_text()) if memory.is_file() else {}
+        if metrics:
+            print(f"{report.memory_table(metrics)}\n")
+        print("\n".join(seed_lines(evaluation, metrics, seeds)))
+        print(f"results: {folder / 'evaluation.json'}")
     for seed in seeds:
-        grpo = output / f"seed{seed}" / "grpo"
+        grpo = output / f"seed{seed}" / run_name(RL)
         curves = [file for file in (grpo / "reward_curves.png", grpo / "metrics.jsonl") if file.is_file()]
         print(f"curves of seed {seed}: {', '.join(map(str, curves))}")
-    print(f"results: {path}")
     print("wall time: " + ", ".join(f"{name} {clock(seconds)}" for name, seconds in times.items()), end="")
     print(f"; together {clock(sum(times.values()))}")
 

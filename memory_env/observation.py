@@ -31,8 +31,8 @@ class ObservationLimits:
 class Observation:
     """The Writer's input before rendering.
 
-    `roster`: members so far, this segment's included, sorted. `heads`: by owner in roster order, then GROUP; within an
-    owner in creation order. `omitted_heads` counts the heads that the limits left out.
+    `roster`: members so far, this segment's included, sorted. `heads`: in creation order, whoever owns them, so that the
+    memories of a group's trajectories part as late as they can. `omitted_heads` counts the heads that the limits left out.
     """
 
     roster: tuple[str, ...]
@@ -81,7 +81,8 @@ def observe(state: MemoryState, segment: Segment, limits: ObservationLimits = _D
         _line_length(head) for heads in owned.values() for head in heads
     )
     kept = owned if fits else _most_relevant(owned, segment, limits)
-    heads = tuple(head for owner in owned for head in kept[owner])
+    shown = {head.entry_id for heads in kept.values() for head in heads}
+    heads = tuple(head for head in state.heads() if head.entry_id in shown)
     return Observation(roster, segment.messages, heads, max_actions(len(segment.messages)), total - len(heads))
 
 

@@ -1,8 +1,7 @@
-"""The closed world of the embedded corpus: who lives in it and which values its facts can take.
+"""The closed world of the home language: who lives in it and which values its facts can take.
 
-Every name and every value is written the same way wherever it occurs, so that a small tokenizer can hold each as one token.
-Values of one kind occur as facts of that kind only (cities serve two kinds, days three), which lets a tiny Writer tell the
-kinds apart.
+Every name and every value is written the same way wherever it occurs, so that it can be copied. Values of one kind occur as
+facts of that kind only (cities serve two kinds, days three), which lets a tiny Writer tell the kinds apart.
 """
 
 from __future__ import annotations

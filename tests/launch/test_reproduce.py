@@ -10,7 +10,7 @@ import time
 import pytest
 
 from launch.cli import UsageError
-from launch.reproduce import StageFailed, seed_lines, stage
+from launch.reproduce import StageFailed, arguments, evaluation_folder, main, model, run_name, seed_lines, stage
 from tests.conftest import PATIENCE
 from tests.launch.scripts import ROOT, refused
 
@@ -91,6 +91,53 @@ def test_a_seed_that_does_not_improve_is_shown_as_such():
         "NOT better in accuracy, reward, question score",
     ]
     assert seed_lines({"total": 200, "rows": rows}, {}, [0]) == ["seed 0: accuracy 50.00 -> 60.00 (+10.00 points): better"]
+
+
+def test_a_row_is_one_more_run_of_other_settings_from_the_same_start(tmp_path, monkeypatch):
+    ran = []
+    monkeypatch.setattr("launch.reproduce.stage", lambda name, output, command, quiet=False: ran.append((name, command)) or 1.0)
+    monkeypatch.setattr("launch.reproduce.model", lambda folder: f"the model of {folder.name}")
+    monkeypatch.setattr("launch.reproduce.finish", lambda *rest: None)
+    main(
+        ["--seeds", "3", "--output_dir", str(tmp_path), "--row", "no chain=--reward.mem.chain 0 --trainer.lr 1e-4"]
+        + ["--grpo-settings=--trainer.epochs 1", "--sft-settings=--trainer.epochs 2"]
+    )
+    assert [name for name, _ in ran] == [
+        "SFT, seed 3", "GRPO, seed 3", "no chain, seed 3", "evaluation-heldout", "evaluation-unseen"
+    ]  # fmt: skip
+    sft, grpo, control, heldout, unseen = (" ".join(command) for _, command in ran)
+    assert sft.endswith(f"--output_dir {tmp_path}/seed3/sft --trainer.epochs 2")
+    assert control == grpo.replace("seed3/grpo", "seed3/no-chain") + " --reward.mem.chain 0 --trainer.lr 1e-4"
+    assert grpo.endswith("--model.path the model of sft --rollout.engine hf --trainer.epochs 1")
+    for tested, command in (("corpus:heldout", heldout), ("corpus:unseen", unseen)):
+        assert f"--data.heldout {tested} " in command
+        for row in ("SFT=the model of sft", "RL=the model of grpo", "no chain=the model of no-chain", "teacher", "none"):
+            assert f"--writer {row}" in command
+
+
+def test_a_run_that_was_validated_ends_with_its_best_checkpoint(tmp_path):
+    for number in ("000005", "000010"):
+        folder = tmp_path / "run" / "checkpoints" / number
+        (folder / "model").mkdir(parents=True)
+        (folder / "model" / "config.json").write_text("{}")
+        (folder / "state.json").write_text("{}")
+        (folder / "complete").touch()
+    (tmp_path / "run" / "checkpoints" / "latest").write_text("000010")
+    assert model(tmp_path / "run").endswith("000010/model")
+    (tmp_path / "run" / "checkpoints" / "best").write_text("000005")
+    assert model(tmp_path / "run").endswith("000005/model")
+
+
+def test_rows_and_sets_have_folders_of_their_own(tmp_path):
+    assert (run_name("RL"), run_name("no chain")) == ("grpo", "no-chain")
+    assert evaluation_folder(tmp_path, "corpus:unseen").name == "evaluation-unseen"
+    assert evaluation_folder(tmp_path, "data/mine.json").name == "evaluation-mine.json"
+
+
+@pytest.mark.parametrize("row", ["no settings", "=--a 1", "SFT=--a 1", "RL=--a 1", "a,b=--a 1", "a=1"])
+def test_a_row_that_says_too_little_is_refused(tmp_path, row):
+    with pytest.raises(UsageError, match="--row"):
+        arguments(["--output_dir", str(tmp_path), "--row", row])
 
 
 def test_wrong_arguments_end_with_2(tmp_path):

@@ -34,7 +34,7 @@ def test_what_the_writer_sees():
     current = segment(2, "hi", speakers=("Alice",))
     seen = observe(state, current)
     assert seen.roster == ("Alice", "Bob", "Zoe")
-    assert [head.content for head in seen.heads] == ["b2", "b1, newer", "z", "g"]
+    assert [head.content for head in seen.heads] == ["g", "z", "b2", "b1, newer"]
     assert (seen.messages, seen.budget, seen.omitted_heads) == (current.messages, 8, 0)
     assert json.loads(json.dumps(seen.to_dict()))["heads"][0]["entry_id"] == seen.heads[0].entry_id
     assert "Alice" not in state.roster
@@ -100,11 +100,9 @@ def test_limits_hold_and_every_owner_appears_where_there_is_room(heads, per_owne
     assert len(seen.heads) + seen.omitted_heads == len(records)
     assert sum(map(length, seen.heads)) <= chars
     owners = list(dict.fromkeys(head.owner for head in seen.heads))
-    assert owners == [owner for owner in ("Alice", "Bob", "Carol", "GROUP") if owner in owners]
+    assert list(seen.heads) == [head for head in state.heads() if head in seen.heads]
     for owner in owners:
-        shown = [head for head in seen.heads if head.owner == owner]
-        assert len(shown) <= per_owner
-        assert shown == [head for head in state.heads(owner) if head in shown]
+        assert len([head for head in seen.heads if head.owner == owner]) <= per_owner
     shortest = [min(map(length, state.heads(owner))) for owner in {head.owner for head in records}]
     if per_owner >= len(records) and sum(shortest) <= chars:
         assert set(owners) == {head.owner for head in records}

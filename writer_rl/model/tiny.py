@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_env.corpus import vocabulary
+from memory_env.corpus.invented import LETTER_GROUPS
+from memory_env.corpus.vocabulary import function_words
 from writer_rl.model.tokenizer import CONTEXT, END, PAD, build_tokenizer
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def tiny_tokenizer() -> PreTrainedTokenizerFast:
     """The tokenizer of the embedded corpus."""
-    return build_tokenizer(vocabulary())
+    return build_tokenizer(function_words(), LETTER_GROUPS)
 
 
 def tiny_config(tokenizer: PreTrainedTokenizerFast) -> Qwen2Config:

@@ -1,8 +1,8 @@
-"""The tiny Writer's tokenizer: every name, every word of its corpus and every fixed piece of an action is one token.
+"""The tiny Writer's tokenizer: the fixed pieces of an action and the words of sentences are one token each, all else is spelt.
 
-A tiny model learns to copy a value in minutes if the value is one token in the message and the same token in the record, and
-not in hours if it has to be spelt. Text outside the vocabulary is read and written byte by byte, so any text survives
-``decode(encode(text))``.
+Names and values are spelt in groups of two or three letters, whatever they are, so a Writer that has learnt to copy them can copy
+ones it has never seen. What no letter group fits is read and written byte by byte: any text survives ``decode(encode(text))``.
+Nothing is unknown.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ PROMPT_WORDS = (GROUP, "'s", *(layer.rsplit("_", 1)[-1] for layer in DERIVED_LAY
 _ADD = '{"action":"ADD","owner":"'
 _UPDATE = '{"action":"UPDATE","content":"'
 _NOOP = '{"action":"NOOP"}'
+LONGEST = 16
 _HEX_PAIR = "[0-9a-f]{2}"
 
 
@@ -58,12 +59,13 @@ def action_pieces() -> tuple[str, ...]:
     )
 
 
-def build_tokenizer(words: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A tokenizer whose vocabulary is bytes, pairs of hexadecimal digits (entry ids), action pieces and `words`.
+def build_tokenizer(words: Iterable[str], letter_groups: Iterable[str] = ()) -> PreTrainedTokenizerFast:
+    """A tokenizer whose vocabulary is bytes, pairs of hexadecimal digits (entry ids), action pieces, `words` and `letter_groups`.
 
     words: as they are written. A capitalised word or a punctuation mark is a token of its own, so that a name is the same token
     at the start of a line, in a sentence and in JSON; a word in small letters is one token with the space before it.
-    Same words, same tokenizer, whatever their order.
+    letter_groups: what other words are spelt with, the longest group that fits first; each begins a word in small letters (with
+    the space before it), begins a capitalised word, or goes on. Same words and groups, same tokenizer, whatever their order.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -72,9 +74,13 @@ def build_tokenizer(words: Iterable[str]) -> PreTrainedTokenizerFast:
     pieces = [_spelling(byte_level, piece) for piece in (*action_pieces(), *PROMPT_PIECES)]
     spaced = map(_as_in_a_sentence, sorted({*words, *PROMPT_WORDS}))
     known = [token for word in spaced for token, _ in pretokenizer.pre_tokenize_str(word)]
+    groups = sorted(set(letter_groups))
+    spelling = [_spelling(byte_level, form) for group in groups for form in (group, f" {group}", group.capitalize())]
     alphabet = (*sorted(pre_tokenizers.ByteLevel.alphabet()), *(f"{i:02x}" for i in range(256)))
-    tokens = [PAD, END, USER, WRITER, *alphabet, *pieces, *known]
-    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(dict.fromkeys(tokens))}, [], ignore_merges=True))
+    tokens = [PAD, END, USER, WRITER, *alphabet, *pieces, *known, *spelling]
+    vocabulary = {token: i for i, token in enumerate(dict.fromkeys(tokens))}
+    # The longest token that fits, from the left; with every byte in the vocabulary one always does, and nothing is unknown.
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, max_input_chars_per_word=1_000, continuing_subword_prefix=""))
     tokenizer.pre_tokenizer = pretokenizer
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in (PAD, END, USER, WRITER)])
@@ -112,7 +118,9 @@ def _spelling(byte_level: pre_tokenizers.ByteLevel, piece: str) -> str:
 def _pretokenizer() -> pre_tokenizers.PreTokenizer:
     pieces = "|".join(re.escape(p) for p in sorted((*action_pieces(), *PROMPT_PIECES), key=len, reverse=True))
     entry_id = r"(?<![0-9A-Za-z])[0-9a-f]{8}(?![0-9A-Za-z])"
-    words = r"\p{Lu}\p{L}+| ?\p{Lu}(?!\p{L})|'\p{Ll}+| ?\p{Ll}\p{L}*| ?\p{Nd}+"
+    # No piece is longer than LONGEST letters: looking for the longest token takes the square of a piece's length.
+    most, rest = f"{{1,{LONGEST}}}", f"{{0,{LONGEST - 1}}}"
+    words = rf"\p{{Lu}}\p{{L}}{most}| ?\p{{Lu}}(?!\p{{L}})|'\p{{Ll}}{most}| ?\p{{Ll}}\p{{L}}{rest}| ?\p{{Nd}}{most}"
     # An id falls into four pairs: each alternative is one pair by its place in a piece of exactly eight digits.
     places = [f"(?<=\\A{_HEX_PAIR * before}){_HEX_PAIR}(?={_HEX_PAIR * (3 - before)}\\z)" for before in range(4)]
     return pre_tokenizers.Sequence(

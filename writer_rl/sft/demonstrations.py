@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_env import MemoryState, Network
-from memory_env.corpus import BiasRates, Conversation, generate, generate_sft
-from memory_env.corpus.sets import SFT_SEEDS
+from memory_env.corpus import BiasRates, Conversation, generate
+from memory_env.corpus.home import HOME
+from memory_env.corpus.phrasebook import Phrasebook
+from memory_env.corpus.sets import SFT_SEEDS, sft_shape
 from memory_env.corpus.shapes import Shape
 from memory_env.datafile import DataError
 from rollout.tokenizer import Tokenizer
@@ -23,7 +25,9 @@ from writer_rl.train.data import TaughtNetwork
 
 COPY_LENGTH = 20
 COPIED = 6
-"""A copying sample shows so many random tokens and asks for so many after one of them."""
+SPELT, SPELT_SHARE = 10, 0.25
+"""A copying sample shows COPY_LENGTH random tokens and asks for COPIED after two of them. In SPELT_SHARE of the samples there are
+only SPELT different ones, as in words that are spelt: then the token before last decides where to go on."""
 BATCHES_SORTED = 16
 """So many batches' samples are sorted by length together; the batches then come in random order."""
 CONVERSATIONS = 400_000
@@ -127,7 +131,7 @@ def network_pool(samples: Sequence[Demonstration], size: int, seed: str) -> Pool
 
 
 def copy_pool(tokenizer: Tokenizer, vocabulary: int, size: int, seed: str) -> Pool:
-    """Random token strings, then one of their tokens: the next ones are to be repeated.
+    """Random token strings, then two of their tokens: the next ones are to be repeated.
 
     What a model must be able to do before it can record a value: find where a token stood, and go on from there.
     """
@@ -137,8 +141,10 @@ def copy_pool(tokenizer: Tokenizer, vocabulary: int, size: int, seed: str) -> Po
 
     def demonstration(dice: random.Random) -> Demonstration:
         string = dice.sample(usable, min(COPY_LENGTH, len(usable)))
-        start = dice.randrange(len(string) - COPIED)
-        return Demonstration((*string, separator, string[start]), tuple(string[start + 1 : start + 1 + COPIED]))
+        if dice.random() < SPELT_SHARE:
+            string = [dice.choice(string[:SPELT]) for _ in string]
+        start = dice.randrange(2, len(string) - COPIED)
+        return Demonstration((*string, separator, *string[start - 2 : start]), tuple(string[start : start + COPIED]))
 
     def pool(number: int) -> Batches:
         dice = random.Random(f"{seed}/{number}")
@@ -152,13 +158,14 @@ class ConversationMix:
     """Which conversations of the embedded corpus a stage shows, and by which teacher.
 
     level: 0, 1 or 2, of the given shape. easier: the share of conversations from lower levels, in their own shapes. bias: None
-    for the complete teacher.
+    for the complete teacher. book: the language.
     """
 
     level: int
     shape: Shape
     easier: float = 0.0
     bias: BiasRates | None = None
+    book: Phrasebook = HOME
 
 
 def corpus_pool(mix: ConversationMix, prompt: WriterPrompt, max_new_tokens: int, size: int, seed: int, stage: int) -> Pool:
@@ -172,10 +179,8 @@ def corpus_pool(mix: ConversationMix, prompt: WriterPrompt, max_new_tokens: int,
         for i in range(conversations):
             level = dice.randrange(mix.level) if mix.level and dice.random() < mix.easier else mix.level
             name = (first + number * conversations + i) % 10_000_000
-            if level == mix.level:
-                conversation = Conversation(*generate(SFT_SEEDS[level][0] + name, mix.shape))
-            else:
-                conversation = generate_sft(name, level)
+            shape = mix.shape if level == mix.level else sft_shape(level)
+            conversation = Conversation(*generate(SFT_SEEDS[level][0] + name, shape, book=mix.book))
             teacher = conversation.taught if mix.bias is None else conversation.biased(name, mix.bias)
             samples += demonstrate(conversation.network, teacher.actions, teacher.states, prompt, max_new_tokens)
         return [batch for batch in batches_of(samples, size, dice) if len(batch) == size]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from memory_env.corpus import BiasRates
+from memory_env.corpus import LANGUAGES, BiasRates
 from memory_env.corpus.sets import sft_shape
 from memory_env.corpus.shapes import Shape
 from writer_rl.config import ConfigError, CurriculumStage, SFTConfig
@@ -42,7 +42,7 @@ def stage_pool(
         return copy_pool(writer.tokenizer, writer.vocabulary, stage.batch, f"{seed}/{number}")
     if stage.level is None:
         return network_pool(samples, stage.batch, f"{seed}/{number}")
-    mix = ConversationMix(stage.level, _shape(stage, stage.level), stage.easier, _bias(stage))
+    mix = ConversationMix(stage.level, _shape(stage, stage.level), stage.easier, _bias(stage), LANGUAGES[stage.language])
     return corpus_pool(mix, writer.prompt, limit, stage.batch, seed, number)
 
 

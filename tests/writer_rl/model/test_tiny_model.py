@@ -1,4 +1,4 @@
-"""The committed SFT checkpoint is what it says: small, of this shape, and as skilled as recorded."""
+"""The committed checkpoints, base and SFT, are what they say: small, of this shape, and the latter as skilled as recorded."""
 
 import json
 
@@ -16,24 +16,28 @@ from writer_rl.config import resolve
 from writer_rl.evaluation.memory_metrics import memory_metrics
 from writer_rl.model.tiny import tiny_config, tiny_tokenizer, write_blank
 
-COMMITTED = resolve("configs/tiny_writer")
+BASE, COMMITTED = resolve("configs/tiny_base"), resolve("configs/tiny_writer")
+FOLDERS = pytest.mark.parametrize("folder", [BASE, COMMITTED], ids=lambda folder: folder.name)
 MEGABYTES = 4
 NEW_TOKENS = 384
 
 
-def test_the_folder_is_small():
-    assert sum(file.stat().st_size for file in COMMITTED.iterdir()) <= MEGABYTES * 2**20
+@FOLDERS
+def test_the_folder_is_small(folder):
+    assert sum(file.stat().st_size for file in folder.iterdir()) <= MEGABYTES * 2**20
 
 
-def test_a_blank_folder_has_the_committed_shape(tmp_path):
+@FOLDERS
+def test_a_blank_folder_has_the_committed_shape(folder, tmp_path):
     write_blank(tmp_path)
-    ours, theirs = (json.loads((folder / "config.json").read_text()) for folder in (tmp_path, COMMITTED))
+    ours, theirs = (json.loads((place / "config.json").read_text()) for place in (tmp_path, folder))
     free = ("dtype", "transformers_version", "_name_or_path")
     assert {k: v for k, v in ours.items() if k not in free} == {k: v for k, v in theirs.items() if k not in free}
 
 
-def test_the_weights_are_finite_half_precision_and_all_there():
-    weights = load_file(COMMITTED / "model.safetensors")
+@FOLDERS
+def test_the_weights_are_finite_half_precision_and_all_there(folder):
+    weights = load_file(folder / "model.safetensors")
     assert all(p.dtype == torch.float16 and p.isfinite().all() for p in weights.values())
     blank = AutoModelForCausalLM.from_config(tiny_config(tiny_tokenizer()))
     expected = {name: p.shape for name, p in blank.named_parameters()}
@@ -57,6 +61,6 @@ def measured():
     ("figure", "least"),
     [("json", 0.97), ("schema", 0.95), ("attribution_accuracy", 0.7), ("phi", 0.35), ("question_score", 0.25)],
 )
-def test_it_is_skilled_though_it_leaves_much_out(measured, figure, least):
+def test_it_is_skilled(measured, figure, least):
     """Floors well under what was measured when it was committed."""
     assert measured[figure] >= least

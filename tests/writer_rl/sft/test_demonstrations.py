@@ -9,13 +9,16 @@ import pytest
 
 from memory_env import MemoryState, PromptTemplate
 from memory_env.corpus import BiasRates, generate_sft
+from memory_env.corpus.home import HOME
 from memory_env.corpus.shapes import FULL
+from memory_env.corpus.wide import WIDE
 from memory_env.datafile import DataError
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.config import resolve
 from writer_rl.model.tiny import tiny_tokenizer
 from writer_rl.sft.demonstrations import (
     COPIED,
+    SPELT,
     ConversationMix,
     Demonstration,
     Stream,
@@ -88,15 +91,25 @@ def test_a_stream_goes_on_from_any_place_as_if_it_had_never_stopped():
     assert all(a < b for a, b in pairwise(places))
 
 
-def test_copying_asks_for_what_followed_a_token(prompt):
+def test_copying_asks_for_what_followed_two_tokens(prompt):
     tokenizer = prompt.tokenizer
-    for batch in copy_pool(tokenizer, len(tokenizer), 8, "0/0")(0):
+    spelt = 0
+    for batch in copy_pool(tokenizer, len(tokenizer), 40, "0/0")(0):
         for sample in batch:
-            *string, separator, asked = sample.prompt_ids
-            place = string.index(asked)
-            assert tuple(string[place + 1 : place + 1 + COPIED]) == sample.completion_ids
-            assert len(set(string)) == len(string) and not set(string) & set(tokenizer.all_special_ids)
+            *string, separator, first, second = sample.prompt_ids
+            text = (first, second, *sample.completion_ids)
+            assert any(tuple(string[place : place + 2 + COPIED]) == text for place in range(len(string)))
+            assert not set(string) & set(tokenizer.all_special_ids)
             assert separator == tokenizer.convert_tokens_to_ids("<|writer|>")
+            spelt += len(set(string)) <= SPELT
+            assert len(set(string)) in (*range(SPELT + 1), len(string))
+    assert 2 <= spelt <= 20
+
+
+def test_the_base_stage_is_shown_another_language(prompt):
+    home, wide = (corpus_pool(ConversationMix(2, FULL, book=book), prompt, LIMIT, 4, 0, 0)(0) for book in (HOME, WIDE))
+    owners = [{action.get("owner") for batch in pool for s in batch for action in said(prompt, s)} for pool in (home, wide)]
+    assert owners[0] <= {*HOME.names, "GROUP", None} and owners[1] <= {*WIDE.names, "GROUP", None}
 
 
 def samples_of(pool, numbers):
