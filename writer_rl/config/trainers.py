@@ -35,7 +35,7 @@ class TrainerSection(Section):
     packing: Literal["tree", "padded"] = "tree"
     """tree: what samples share at their beginnings is computed once, if the model allows; padded: each sample by itself."""
     micro_batch_tokens: PositiveInt | None = None
-    """Tokens of one forward and backward pass (padding counts, what is shared counts once); null: 1,024 on CPU, 16,384 on GPU."""
+    """Tokens of one forward and backward pass (padding counts, what is shared counts once); null: 4,096 on CPU, 16,384 on GPU."""
     logprob_chunk: PositiveInt = 1024
     """Completion tokens whose logits over the vocabulary exist at one time."""
     zero_stage: Literal["auto", 0, 1, 2, 3] = "auto"

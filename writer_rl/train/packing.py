@@ -12,7 +12,7 @@ from writer_rl.model.batching import HasTokens, ScoredBatch, collate, length, mi
 from writer_rl.train.tree import Overlaps, cut, shares
 from writer_rl.train.tree_batch import TreeBatch
 
-CPU_TOKENS, GPU_TOKENS = 1024, 16_384
+CPU_TOKENS, GPU_TOKENS = 4096, 16_384
 """What `trainer.micro_batch_tokens: null` stands for."""
 
 

@@ -34,6 +34,6 @@ def test_what_shares_nothing_has_no_padding():
     )
 
 
-@pytest.mark.parametrize(("asked", "device", "tokens"), [(None, "cpu", 1024), (None, "cuda", 16_384), (77, "cpu", 77)])
+@pytest.mark.parametrize(("asked", "device", "tokens"), [(None, "cpu", 4096), (None, "cuda", 16_384), (77, "cpu", 77)])
 def test_the_budget_suits_the_device(asked, device, tokens):
     assert micro_batch_tokens(GRPOTrainer(micro_batch_tokens=asked), torch.device(device)) == tokens
