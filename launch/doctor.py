@@ -4,7 +4,6 @@ One table; each problem with its remedy. Exits 1 if there is a problem. --fix re
 run left behind (only those that no running process holds).
 """
 
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -9,7 +9,6 @@ reward_curves.png. The same command after an interruption goes on from the last 
 at once.
 """
 
-
 from launch.cli import add_settings, parser, run
 
 

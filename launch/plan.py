@@ -7,7 +7,6 @@ run go. Nothing is loaded and no GPU is needed.
   python launch/plan.py --model path/to/model --gpus 2 --zero 3
 """
 
-
 from launch.cli import parser, run
 from writer_rl.model.shape import ModelShape
 from writer_rl.run.plan import GIB, USABLE, RunShape, fewest_gpus, plan

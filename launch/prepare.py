@@ -10,7 +10,6 @@ teach       an OpenAI-compatible model writes the teacher's actions, checked by 
 handwritten actions written by hand (YAML or JSON) become a native trajectory
 """
 
-
 from launch.cli import parser, run
 from writer_rl.memory.cli_reading import add_reading
 

@@ -43,9 +43,7 @@ def main(argv: list[str]) -> None:
         "--reference", metavar="FILE", help="a teacher file; adds its state after every position, its entry ids are understood"
     )
     arguments.add_argument("--prompts", action="store_true", help="add what the Writer sees at every position")
-    arguments.add_argument(
-        "--template", metavar="FILE", help="the prompt file of --prompts (default: the shipped writer.jinja)"
-    )
+    arguments.add_argument("--template", metavar="FILE", help="the prompt file of --prompts (default: the shipped writer.jinja)")
     chosen = arguments.parse_args(argv)
     if chosen.window is not None and chosen.window < 1:
         raise UsageError(f"--window {chosen.window}: must be at least 1 message")

@@ -7,7 +7,6 @@ The state file appears when the server is ready and holds its address and a key;
 it. Stop the server with Ctrl-C or SIGTERM.
 """
 
-
 from launch.cli import parser, run
 
 

@@ -9,7 +9,6 @@ launch/grpo.py starts from: --model.path). The same command after an interruptio
 and stops; twice stops at once.
 """
 
-
 from launch.cli import add_settings, parser, run
 
 

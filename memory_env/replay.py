@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from memory_env.actions import ParsedOutput, parse_completion
@@ -16,10 +16,15 @@ from memory_env.step import Report, step
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a Writer gave at one position. Example: Completion('{"actions":[{"action":"NOOP"}]}')."""
+    """What a Writer gave at one position, and the tokens of prompt and output where it counted them.
+
+    Example: Completion('{"actions":[{"action":"NOOP"}]}').
+    """
 
     text: str
     hit_length_limit: bool = False
+    prompt_tokens: int | None = field(default=None, compare=False)
+    tokens: int | None = field(default=None, compare=False)
 
 
 Output = Completion | str | Sequence[Any]

@@ -1,6 +1,6 @@
 """How long forgetting one of 100 members takes in a memory of 100,000 messages, and that no byte of their words is left.
 
-    python tests/benchmarks/bench_forget.py --messages 100000 --members 100
+python tests/benchmarks/bench_forget.py --messages 100000 --members 100
 """
 
 from __future__ import annotations

@@ -49,7 +49,9 @@ def questions():
     random = np.random.default_rng(1)
     for n in range(50):
         x, y, who = f"word{random.integers(1, 3000)}", f"word{random.integers(1, 300)}", f"Member{random.integers(50):02d}"
-        yield (f"What does {who} think of {x} {y}?", f"Who likes {x}?", f"When is the {x} {y} of {who}?", "Where is word1?")[n % 4]
+        yield (f"What does {who} think of {x} {y}?", f"Who likes {x}?", f"When is the {x} {y} of {who}?", "Where is word1?")[
+            n % 4
+        ]
 
 
 def ask(path, how):

@@ -31,7 +31,9 @@ SERVE = ["-c", "from writer_rl.memory.cli import main; main()", "memory", "serve
 ROOT = Path(__file__).resolve().parents[2]
 
 
-async def client(number: int, address: str, token: str, until: float, took: dict[str, list[float]], kept: dict[str, set[str]]) -> int:
+async def client(
+    number: int, address: str, token: str, until: float, took: dict[str, list[float]], kept: dict[str, set[str]]
+) -> int:
     """One client until the time is over; how many of its calls were refused."""
     dice, refused, place = random.Random(number), 0, 0
     async with (

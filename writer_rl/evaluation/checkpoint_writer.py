@@ -40,7 +40,7 @@ class CheckpointWriter:
         encoded = prompt.encode(state, segment, network_id)
         greedy = SamplingParams(greedy=True, max_new_tokens=self._config.rollout.max_new_tokens)
         made = engine.generate([GenerationRequest(encoded.token_ids, 0, greedy)])[0]
-        return Completion(made.text, made.finish_reason == "length")
+        return Completion(made.text, made.finish_reason == "length", len(encoded.token_ids), len(made.token_ids))
 
     def write_networks(self, networks: Sequence[Network]) -> Iterator[tuple[Network, list[Completion]]]:
         """Several networks in lockstep, which an engine does faster than one after the other."""
@@ -53,7 +53,13 @@ class CheckpointWriter:
             written = write_memories(batch, engine, prompt, limit, window=data.window, strict=data.strict)
             for network in batch:
                 steps = written[network.network_id].steps
-                yield network, [Completion(made.text, made.finish_reason == "length") for made in steps]
+                yield (
+                    network,
+                    [
+                        Completion(made.text, made.finish_reason == "length", len(made.prompt_ids), len(made.completion_ids))
+                        for made in steps
+                    ],
+                )
 
     def close(self) -> None:
         """Free the engine."""

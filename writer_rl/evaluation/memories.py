@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ class MemoryFile:
                         f"{self.path}: holds a memory of {network.network_id} by another {writer} "
                         "(other weights, settings or messages); name another output folder"
                     )
-                return [Completion(each["text"], each["hit_length_limit"]) for each in line["completions"]]
+                return [Completion(**each) for each in line["completions"]]
         return None
 
     def add(self, writer: str, seed: int, identity: str, network: Network, completions: Sequence[Completion]) -> None:
@@ -67,7 +67,7 @@ class MemoryFile:
             "identity": identity,
             "network_id": network.network_id,
             "content": _content(network),
-            "completions": [{"text": each.text, "hit_length_limit": each.hit_length_limit} for each in completions],
+            "completions": [_stored(each) for each in completions],
         }
         append_line(self.path, line)
         self._lines.append(line)
@@ -94,6 +94,11 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             raise DataError(f"{path}, line {number}: not JSON; remove the line to redo it") from None
     return lines
+
+
+def _stored(completion: Completion) -> dict[str, Any]:
+    """Its fields; the tokens only where they were counted."""
+    return {key: value for key, value in asdict(completion).items() if value is not None}
 
 
 def _content(network: Network) -> str:

@@ -20,7 +20,7 @@ from memory_env import Network
 from memory_env.datafile import DataError
 from memory_env.files import write_text
 from memory_env.query.answer.response_cache import ResponseCache
-from memory_env.query.answer.token_usage import table_row
+from memory_env.query.answer.token_usage import StageUsage, table_row
 from memory_env.text import json_utf8
 from writer_rl.config import EvaluationConfig
 from writer_rl.evaluation import report
@@ -32,7 +32,7 @@ from writer_rl.evaluation.plot import plot_grid
 from writer_rl.evaluation.scores import Result, summary
 from writer_rl.evaluation.setup import CACHE_FILE, Setup, budgets_of, dense_available, networks_of, open_setup
 from writer_rl.evaluation.variants import MAIN, Variant, ablations, baselines, full_evidence, grid, main_variant
-from writer_rl.evaluation.writers import NOBODY, Writer, WriterSpec, open_writer, write_networks
+from writer_rl.evaluation.writers import NOBODY, TEACHER, Writer, WriterSpec, open_writer, write_networks
 from writer_rl.train.data import with_teachers
 
 FROZEN_FILE = "frozen.json"
@@ -105,14 +105,30 @@ def evaluate(config: EvaluationConfig, plan: Plan, output: Path) -> Outcome:
         outcome.documents[f"{name}.json"] = document
         outcome.tables.append(text)
         _write_json(output / f"{name}.json", document)
-    if (output / CACHE_FILE).is_file():
-        usage = ResponseCache(output / CACHE_FILE).usage()
-        if usage:  # a served Writer's calls are not among them: they cost nothing and are not cached
-            tokens = {"all calls": table_row(usage, total)}
-            outcome.tables.append(report.token_table(tokens))
-            stages = {stage: asdict(used) for stage, used in usage.items()}
-            _write_json(output / "tokens.json", {"stages": stages, "table": tokens})
+    usage = ResponseCache(output / CACHE_FILE).usage() if (output / CACHE_FILE).is_file() else {}
+    tokens = token_rows(memories, usage, total)
+    if tokens:
+        outcome.tables.append(report.token_table(tokens))
+        stages = {stage: asdict(used) for stage, used in usage.items()}
+        _write_json(output / "tokens.json", {"stages": stages, "table": tokens})
     return outcome
+
+
+def token_rows(
+    memories: Mapping[str, Sequence[Sequence[WrittenMemory]]], usage: Mapping[str, StageUsage], questions: int
+) -> dict[str, dict[str, float]]:
+    """Rows like those of the paper's Tables 9-12: what each local or served Writer's first seed ingested, and all cached calls.
+
+    Questions are answered for all Writers together and equal evidence once, so that only the last row counts answering.
+    """
+    rows = {}
+    for name, seeds in memories.items():
+        outputs = [step.output for memory in seeds[0] for step in memory.steps]
+        counted = [(each.prompt_tokens, each.tokens) for each in outputs if each.prompt_tokens is not None]
+        if counted:
+            written = StageUsage(len(counted), 0, sum(read for read, _ in counted), sum(made or 0 for _, made in counted))
+            rows[f"{name} (ingest)"] = table_row({"write": written}, questions)
+    return rows | ({"all calls": table_row(usage, questions)} if usage else {})
 
 
 class _Run:
@@ -221,13 +237,14 @@ def _variants(table: str, budgets: Any) -> list[Variant]:
 
 
 def _of_table(table: str, memories: Mapping[str, list[list[WrittenMemory]]]) -> dict[str, list[list[WrittenMemory]]]:
-    """The grid is over one fixed memory, the first Writer's first seed; baselines read no derived memory, so one is enough
-    too.
+    """The grid is over one fixed memory, the first trained Writer's first seed (the teacher's holds so much that its grid is
+    flat); baselines read no derived memory, so one is enough too.
     """
     writers = {name: seeds for name, seeds in memories.items() if name != NOBODY} or dict(memories)
     if table in ("ablations", "full_evidence"):
         return writers
-    name, seeds = next(iter(writers.items()))
+    trained = {name: seeds for name, seeds in writers.items() if name != TEACHER} or writers
+    name, seeds = next(iter(trained.items()))
     return {("messages alone" if table == "baselines" else name): seeds[:1]}
 
 

@@ -65,9 +65,7 @@ def served_folder(model: str, config: EvaluationConfig) -> Path | None:
     return None
 
 
-def _writer_prompt(
-    folder: Path, template: PromptTemplate, limits: ObservationLimits, config: EvaluationConfig
-) -> WriterPrompt:
+def _writer_prompt(folder: Path, template: PromptTemplate, limits: ObservationLimits, config: EvaluationConfig) -> WriterPrompt:
     from rollout.writer_prompt import WriterPrompt
     from writer_rl.model.policy import load_tokenizer
 

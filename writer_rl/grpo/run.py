@@ -23,6 +23,7 @@ from writer_rl.grpo.state import GRPOState
 from writer_rl.grpo.update import UpdateReport, update_policy
 from writer_rl.run.base import TrainingRun, carry_out
 from writer_rl.run.clock import PhaseClock
+from writer_rl.run.glossary import LEGEND
 from writer_rl.run.plots import draw_reward_curves
 from writer_rl.run.tracking import console_line
 from writer_rl.train.data import load_training, unseen_text_warning
@@ -127,7 +128,8 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
         if not self.world.is_main:
             return
         state, config, seed, visit = self.state, self.config, self.config.seed, self.state.round - 1
-        self.directory.write_trajectories(state.round, [r for g in groups for r in trajectory_records(g, seed, visit)])
+        completions = [r for g in groups for r in trajectory_records(g, seed, visit)]
+        self.directory.write_trajectories(state.round, completions)
         self.directory.write_questions(state.round, [r for g in groups for r in question_records(g)])
         figures: measure.Metrics = {
             "round": state.round,
@@ -142,6 +144,8 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
             **measure.time_metrics({**clock.seconds, "checkpoint": self.checkpoint_seconds}, groups, update, ranks),
         }
         self.log(figures, lambda record: console_line(record, config.trainer.steps, update.skipped))
+        if any(value is not None for value in evaluated.values()):
+            self.tracker.completions(state.round, completions)
         if config.tracking.plot_every and state.round % config.tracking.plot_every == 0:
             self._plot()
 
@@ -193,3 +197,4 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
         warning = unseen_text_warning(self.data.values(), self.config.reward.tokenizer)
         if warning:
             say(warning)
+        say(LEGEND)

@@ -16,6 +16,15 @@ from writer_rl.run.rollout_files import CompletionRecord, RoundRecords, read_rou
 from writer_rl.train.data import TaughtNetwork, load_sources, with_teachers
 
 
+def run_name(path: Path) -> str:
+    """The folder, with its parent where that says more.
+
+    Example: "runs/demo/grpo" is "demo/grpo", "runs/3b" is "3b".
+    """
+    resolved = path.resolve()
+    return f"{resolved.parent.name}/{resolved.name}" if resolved.name in ("grpo", "sft", "run") else resolved.name
+
+
 @dataclass(frozen=True)
 class StoredGroup:
     """The G trajectories of one network in one round, with the states that their texts make again.

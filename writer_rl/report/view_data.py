@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from memory_env.actions import max_actions
 from memory_env.records import Edge, Record
@@ -23,6 +23,7 @@ from writer_rl.report.stored_run import StoredGroup, StoredRound
 from writer_rl.run.rollout_files import CompletionRecord
 from writer_rl.train.data import TaughtNetwork
 
+T = TypeVar("T")
 CONSTANTS = {"minSigma": MIN_SIGMA, "maxAdvantage": MAX_ADVANTAGE}
 APPLIED, REJECTED, NOOP, BEYOND, BOTH = "applied", "rejected", "noop", "beyond", "applied as ADD"
 
@@ -65,7 +66,7 @@ def network_data(network: TaughtNetwork, window: int | None) -> dict[str, Any]:
 
     A record is [id, owner, source, layer, utype, content, position]; an edge [old id, new id].
     """
-    records: dict[str, list[Any]] = {}
+    records: dict[str, tuple[Any, ...]] = {}
     for position, state in enumerate(network.teacher.states):
         for record in state.derived():
             records.setdefault(record.entry_id, _record(record, position))
@@ -83,7 +84,8 @@ def network_data(network: TaughtNetwork, window: int | None) -> dict[str, Any]:
 def round_data(group: StoredGroup, weights: RewardWeights, tokenizer: str, what_if: Rescorer | None) -> dict[str, Any]:
     """The cells of one group [G][T], the records they made, and its questions."""
     scorer = Scorer(weights, tokenizer)
-    texts, records = _Table(), _Table()
+    texts: _Table[str] = _Table()
+    records: _Table[tuple[Any, ...]] = _Table()
     other = what_if(group).rewards if what_if else None
     cells = [
         [
@@ -96,7 +98,7 @@ def round_data(group: StoredGroup, weights: RewardWeights, tokenizer: str, what_
     return {
         "id": group.network_id,
         "texts": texts.items,
-        "records": [json.loads(item) for item in records.items],
+        "records": records.items,
         "cells": cells,
         "questions": [_question(question) for question in group.questions],
     }
@@ -107,8 +109,8 @@ def cell_data(
     made: WrittenStep[Completion],
     group: StoredGroup,
     scorer: Scorer,
-    texts: _Table,
-    records: _Table,
+    texts: _Table[str],
+    records: _Table[tuple[Any, ...]],
 ) -> dict[str, Any]:
     """Everything of one completion.
 
@@ -118,7 +120,7 @@ def cell_data(
     tk, pt: tokens of completion and prompt; v: policy; fork: whose memory it was written from, where not its own.
     """
     reference = group.taught.teacher.states[line.position]
-    place = {record.entry_id: records.place(_key(record)) for record in made.post_state.derived()}
+    place = {record.entry_id: records.place(_record(record, record.turn_created)) for record in made.post_state.derived()}
     new = [place[entry_id] for entry_id in made.report.created_ids]
     found: dict[str, Any] = {
         "x": texts.place(line.text),
@@ -197,12 +199,8 @@ def _question(question: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in question.items() if key not in ("schema", "network_id")}
 
 
-def _record(record: Record, position: int) -> list[Any]:
-    return [record.entry_id, record.owner, record.source, record.layer, record.utype, record.content, position]
-
-
-def _key(record: Record) -> str:
-    return json.dumps(_record(record, record.turn_created))
+def _record(record: Record, position: int) -> tuple[Any, ...]:
+    return record.entry_id, record.owner, record.source, record.layer, record.utype, record.content, position
 
 
 def _reward(reward: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,14 +218,14 @@ def _rounded(values: Any) -> Any:
     return [_rounded(row) for row in values] if getattr(values, "ndim", 0) > 1 else [round(float(v), 6) for v in values]
 
 
-class _Table:
-    """Texts, each once, by their place."""
+class _Table(Generic[T]):
+    """Items, each once, by their place."""
 
     def __init__(self) -> None:
-        self.items: list[str] = []
-        self._places: dict[str, int] = {}
+        self.items: list[T] = []
+        self._places: dict[T, int] = {}
 
-    def place(self, item: str) -> int:
+    def place(self, item: T) -> int:
         found = self._places.get(item)
         if found is None:
             found = self._places[item] = len(self.items)

@@ -9,7 +9,7 @@ from typing import Any
 from writer_rl.config import RewardSection
 from writer_rl.report.page import render
 from writer_rl.report.rescoring import Rescorer
-from writer_rl.report.stored_run import StoredRound, StoredRun
+from writer_rl.report.stored_run import StoredRound, StoredRun, run_name
 from writer_rl.report.view_data import CONSTANTS, index_data, network_data, round_data
 
 SCRIPTS = ("text.js", "memory.js", "grid.js", "cell.js", "panels.js", "viewer.js")
@@ -31,7 +31,7 @@ def viewer_page(
     networks = {group.network_id: group.taught for each in rounds for group in each.groups}
     window = run.config.data.window
     index = {
-        "run": run.path.resolve().name,
+        "run": run_name(run.path),
         "live": live,
         "rounds": index_data(rounds, rescorer),
         "metrics": _metrics(run, [each.number for each in rounds]),

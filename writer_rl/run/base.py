@@ -94,6 +94,7 @@ class TrainingRun(ABC, Generic[ConfigT, StateT]):
             self.directory.roll_back(self.state.round)
             self.checkpoints.forget_after(self.state.round)
             self.directory.write_config(self.config)
+            self.directory.write_environment()
 
     def track(self, rounds: int) -> None:
         """Open console and W&B, for so many rounds in all. Collective."""

@@ -1,6 +1,6 @@
 """A run directory: what stands where, who may write to it, and how it is rolled back to a checkpoint.
 
-config.yaml  metrics.jsonl  trajectories/round-000001.jsonl  questions/round-000001.jsonl
+config.yaml  environment.json  metrics.jsonl  trajectories/round-000001.jsonl  questions/round-000001.jsonl
 checkpoints/  reward_curves.png  wandb/  evaluation.json
 """
 
@@ -18,6 +18,7 @@ import yaml
 from memory_env.files import write_text
 from memory_env.text import json_utf8
 from writer_rl.config import SFTConfig, SharedConfig, TrainingConfig, config_keys, resolve, to_yaml
+from writer_rl.run.environment import environment
 
 FREE_KEYS: tuple[str, ...] = (
     "output_dir",
@@ -112,6 +113,10 @@ class RunDirectory:
     def write_config(self, config: SharedConfig) -> None:
         """The resolved configuration as config.yaml. It can hold no secret: keys come from the environment alone."""
         write_text(self.path / "config.yaml", to_yaml(config))
+
+    def write_environment(self) -> None:
+        """Interpreter, machine and packages as environment.json: those of the last start, where a run went on elsewhere."""
+        write_text(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
 
     def require_same_settings(self, config: SharedConfig) -> None:
         """RunError naming the first setting that decides the results and differs from the run's config.yaml."""

@@ -5,16 +5,21 @@ from __future__ import annotations
 import netrc
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from writer_rl.config import SharedConfig
+from writer_rl.run.glossary import SKIPPED
 
 STEP_KEY = "round"
 """The key that W&B uses as the step of every curve, so that repeated rounds after a resume are never dropped."""
+
+
+TABLE_COLUMNS = ("network_id", "trajectory", "position", "return", "advantage", "qa_gain", "text")
+"""What W&B's table of completions shows of each."""
 
 
 class TrackingError(ValueError):
@@ -56,6 +61,16 @@ class Tracker:
         self.say(line)
         if self.run is not None:
             self.run.log({key: value for key, value in record.items() if value is not None})
+
+    def completions(self, number: int, records: Sequence[Mapping[str, Any]]) -> None:
+        """A table of a round's completions in W&B, `rollouts/completions`; `records` as in trajectories/*.jsonl."""
+        if self.run is None:
+            return
+        import wandb
+
+        rows = [[number, *(record.get(name) for name in TABLE_COLUMNS)] for record in records]
+        table = wandb.Table(columns=[STEP_KEY, *TABLE_COLUMNS], data=rows)
+        self.run.log({STEP_KEY: number, "rollouts/completions": table})
 
     def close(self, exit_code: int = 0) -> None:
         """Finish the bar and the W&B run."""
@@ -128,7 +143,7 @@ def console_line(record: Mapping[str, Any], steps: int, skipped: str | None) -> 
     """One readable line per GRPO update.
 
     Example: "round 3/30  return 0.512  mem 0.431  valid 0.98  qa +0.12  kl 0.0031  clip 1.2%  entropy 0.41  |g| 0.83  silent 40%
-    len 34  9.1 s", all on one line; "skipped: kl" at its end if the update was, and "! ..." for each of `alarms`.
+    len 34  9.1 s", all on one line; "skipped: kl (...)" at its end if the update was, and "! ..." for each of `alarms`.
     """
 
     def show(label: str, key: str, form: str) -> str:
@@ -149,7 +164,7 @@ def console_line(record: Mapping[str, Any], steps: int, skipped: str | None) -> 
         show("len", "rollout/completion_length/mean", ".0f"),
         show("eval", "evaluation/total", ".3f") if record.get("evaluation/total") is not None else "",
         f"{record['time/round']:.1f} s",
-        f"skipped: {skipped}" if skipped else "",
+        f"skipped: {skipped} ({SKIPPED[skipped]})" if skipped else "",
         *(f"! {alarm}" for alarm in alarms(record)),
     ]
     return "  ".join(part for part in parts if part)

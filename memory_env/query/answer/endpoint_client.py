@@ -166,8 +166,8 @@ class EndpointClient:
             self.ledger.add(stage, response["input_tokens"], response["output_tokens"])
             return value
 
-    def text(self, stage: str, messages: Messages, max_tokens: int, question_id: str = "") -> tuple[str, bool]:
-        """(the completion as it is, whether `max_tokens` cut it off).
+    def text(self, stage: str, messages: Messages, max_tokens: int, question_id: str = "") -> tuple[str, bool, int, int]:
+        """(the completion as it is, whether `max_tokens` cut it off, tokens of the prompt, tokens of the completion).
 
         For a trained model, whose malformed output is an output: no JSON mode, nothing is repaired, asked again for what it says,
         or cached, and special tokens stay visible. A long output may take the whole deadline. Raises like `complete`.
@@ -181,7 +181,7 @@ class EndpointClient:
 
         value, response = self._ask(stage, build, read, question_id, max_tokens, self.settings.deadline_s)
         self.ledger.add(stage, response["input_tokens"], response["output_tokens"])
-        return value
+        return (*value, response["input_tokens"], response["output_tokens"])
 
     def _ask(
         self,

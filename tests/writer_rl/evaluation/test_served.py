@@ -133,5 +133,5 @@ def test_a_long_output_is_not_taken_for_a_hung_connection():
     script = Script(slow)
     with serving(script) as url:
         client = EndpointClient(EndpointSettings("w", url, request_timeout_s=0.1, deadline_s=PATIENCE))
-        assert client.text("write", [{"role": "user", "content": "hello"}], 8) == (NOOP, False)
+        assert client.text("write", [{"role": "user", "content": "hello"}], 8)[:2] == (NOOP, False)
     assert len(script.requests) == 1

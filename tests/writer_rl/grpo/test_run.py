@@ -52,6 +52,7 @@ def assert_same_run(run, other, steps=STEPS):
 def test_a_run_leaves_what_is_promised(folder, whole):
     assert {p.name for p in whole.iterdir() if not p.name.startswith(".")} == {
         "config.yaml",
+        "environment.json",
         "metrics.jsonl",
         "trajectories",
         "questions",
@@ -63,7 +64,8 @@ def test_a_run_leaves_what_is_promised(folder, whole):
     assert len(lines) == records(whole)[0]["rollout/completions"] == 4 * 2
     assert {"text", "reward", "return", "advantage", "completion_ids", "policy_version"} <= set(lines[0])
     printed = (folder / "whole.0").read_text().splitlines()
-    assert len(printed) == 1 + STEPS and printed[1].startswith(f"round 1/{STEPS}  return ")
+    assert len(printed) == 2 + STEPS and printed[2].startswith(f"round 1/{STEPS}  return ")
+    assert printed[1].startswith("a round's line: ") and "silent: " in printed[1] and "|g|: " in printed[1]
     assert "2 networks" in printed[0] and str(whole) in printed[0]
 
 
@@ -148,7 +150,7 @@ def test_rounds_in_a_row_without_a_step_end_the_run_with_the_reason(folder):
     limits = ["--trainer.kl_limit", "1e-6", "--trainer.max_consecutive_skips", "2"]
     assert train(*arguments, *limits, output=folder / "stalled.log") == [1]
     printed = (folder / "stalled.0").read_text().splitlines()
-    assert "skipped: kl" in printed[1] and len(printed) == 4
+    assert "skipped: kl (the KL exceeded trainer.kl_limit)" in printed[2] and len(printed) == 5
     assert "2 rounds in a row without an optimizer step" in printed[-1] and "kl 2" in printed[-1]
     last = records(run)[-1]
     assert (last["skips/kl"], last["skips/consecutive"], last["policy/version"], last["policy/steps_total"]) == (2, 2, 0, 0)

@@ -132,3 +132,27 @@ def test_what_spoils_training_is_said_at_the_end_of_the_line(figures, words):
     assert len(found) == len(words) and all(word in alarm for word, alarm in zip(words, found, strict=True))
     line = console_line({"round": 1, "time/round": 2.0, **figures}, 3, None)
     assert line.count("! ") == len(words) and "\n" not in line
+
+
+def test_completions_become_a_table_that_names_their_round(wandb, tmp_path):
+    sys.modules["wandb"].Table = lambda columns, data: (columns, data)
+    tracker = Tracker(config(), tmp_path, total=3)
+    line = {"network_id": "n", "trajectory": 1, "position": 2, "return": 0.5, "advantage": -1.0, "qa_gain": None, "text": "{}"}
+    tracker.completions(2, [line | {"logprobs": [0.1]}])
+    (logged,) = tracker.run.logged
+    columns, rows = logged["rollouts/completions"]
+    assert logged["round"] == 2 and columns[0] == "round" and rows == [[2, "n", 1, 2, 0.5, -1.0, None, "{}"]]
+    off = Tracker(config("--tracking.wandb", "off"), tmp_path, total=3)
+    off.completions(2, [line])
+
+
+def test_every_reason_to_skip_is_explained_where_it_stands():
+    from writer_rl.grpo.update import SKIP_REASONS
+    from writer_rl.run.glossary import ROUND_LINE, SKIPPED
+
+    assert set(SKIP_REASONS) == set(SKIPPED)
+    record = {"round": 1, "time/round": 1.0}
+    for reason, why in SKIPPED.items():
+        assert f"skipped: {reason} ({why})" in console_line(record, 3, reason)
+    labels = {part.split(" ")[0] for part in console_line(record | {"evaluation/total": 0.5}, 3, None).split("  ")}
+    assert labels - {"round", "1.0"} <= set(ROUND_LINE)
