@@ -1,14 +1,16 @@
 """The wheel, installed beside the packages it declares and away from any checkout, is a working application."""
 
+import importlib.metadata
 import shutil
 import subprocess
 import sys
-import sysconfig
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-FOR_TRAINING = ("torch", "transformers", "tokenizers", "safetensors", "accelerate", "deepspeed", "peft", "vllm", "wandb", "mcp", "uvicorn")
 CHAT = "speaker,ts,content\nAlice,2025-03-01 10:00,My sister lives in Bergen\nBob,2025-03-01 10:01,I work as a carpenter\n"
 
 
@@ -33,10 +35,26 @@ def installed(repository, tmp_path_factory) -> Path:
     subprocess.run(install, check=True, capture_output=True)
     query = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     packages = Path(subprocess.run(query, check=True, capture_output=True, text=True).stdout.strip())
-    (packages / "declared.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    for name in FOR_TRAINING:
-        (packages / f"{name}.py").write_text(f"raise ModuleNotFoundError(\"No module named '{name}'\", name={name!r})\n")
+    declared = tomllib.loads((source / "pyproject.toml").read_text())["project"]["dependencies"]
+    for found in needed(declared):
+        for top in {file.parts[0] for file in found.files or () if file.parts[0] != ".."} - {"__pycache__"}:
+            if not (packages / top).exists():
+                (packages / top).symlink_to(Path(str(found.locate_file(top))))
     return environment / "bin"
+
+
+def needed(names: list[str]) -> list[importlib.metadata.Distribution]:
+    """What is installed here of `names` and of everything that they need in turn."""
+    found: dict[str, importlib.metadata.Distribution] = {}
+    todo = list(names)
+    while todo:
+        name = canonicalize_name(todo.pop())
+        if name in found:
+            continue
+        found[name] = importlib.metadata.distribution(name)
+        wanted = [Requirement(line) for line in found[name].requires or ()]
+        todo += [each.name for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]
+    return list(found.values())
 
 
 def ran(*command, cwd) -> subprocess.CompletedProcess[str]:

@@ -7,9 +7,14 @@ import os
 import secrets
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from writer_rl.command import UsageError
+
+if TYPE_CHECKING:
+    from writer_rl.evaluation.writers import Writer
 
 DESCRIPTION = """Serve memories to agents over the Model Context Protocol (docs/memory.md): tools remember, recall and, with
 --allow-forget, forget; a resource with a member's rows. Every chat is a memory file of its own in the folder.
@@ -87,13 +92,13 @@ def own_token(file: Path) -> str:
     return token
 
 
-def writer_opener(chosen: Namespace):
+def writer_opener(chosen: Namespace) -> Callable[[], Writer] | None:
     """How the Writer is opened; None for none."""
     if chosen.writer == "none":
         return None
     source = os.path.abspath(chosen.writer) if Path(chosen.writer).is_dir() else chosen.writer
 
-    def opened():
+    def opened() -> Writer:
         from writer_rl.memory.writers import open_own_writer
 
         return open_own_writer(source, None, chosen.base_url)
