@@ -6,7 +6,8 @@ names (`people`) and the floors: a member's row holds their best records wheneve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -99,23 +100,37 @@ class LivingRetrieval:
 
     def evidence(self, question: str, as_of: float | None = None) -> Evidence:
         """Evidence of both tracks, now or as of a time (seconds since 1970)."""
-        index = self._index(as_of)
-        projection = self._projector.project(question, index.roster)
-        messages = index.verbatim.for_question(projection.names)  # type: ignore[attr-defined]
-        index = replace(index, verbatim=messages)
-        found = system1.search(question, messages, self._budgets, ReplySelector(), system1.TermSufficiency())
-        rows = system2.search(projection, index, self._budgets)
-        return capped(compose(projection, index, found, rows), self._most_chars)
+        self._catch_up()
+        with self._snapshot():
+            index = self._index(as_of)
+            projection = self._projector.project(question, index.roster)
+            messages = index.verbatim.for_question(projection.names)  # type: ignore[attr-defined]
+            index = replace(index, verbatim=messages)
+            found = system1.search(question, messages, self._budgets, ReplySelector(), system1.TermSufficiency())
+            rows = system2.search(projection, index, self._budgets)
+            return capped(compose(projection, index, found, rows), self._most_chars)
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """What is read inside belongs together, whatever others write meanwhile."""
+        self._store.connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._store.connection.execute("COMMIT")
+
+    def _catch_up(self) -> None:
+        if self._version is None or self._store.version() != self._version:
+            self._search.catch_up()
+            if self._embedder is not None and self.missing():
+                self._search_vectors_at_once()
 
     def _index(self, as_of: float | None) -> MemoryIndex:
         version = self._store.version()
         if self._version is None or version != self._version:
-            self._search.catch_up()
-            if self._embedder is not None and self.missing():
-                self._search_vectors_at_once()
             self._messages = StoredMessages(self._search, self._store.connection, self._embedder, self.retrieval != DENSE)
             self._records = {}
-            self._version = self._store.version()
+            self._version = version
         if as_of not in self._records:
             self._records = {None: self._records[None]} if None in self._records else {}
             self._records[as_of] = self._built(as_of)

@@ -95,6 +95,9 @@ class Search:
                 rows = [(place, " ".join(self._words_of(text))) for place, text in self._texts(MESSAGES, part)]
                 self._insert(f"INSERT OR IGNORE INTO {at}message_words(rowid, words) VALUES (?, ?)", rows)
                 added += len(rows)
+        except sqlite3.IntegrityError:
+            # Another reader added the same words meanwhile.
+            return self.catch_up()
         except sqlite3.OperationalError:
             if self._at == "side.":
                 raise

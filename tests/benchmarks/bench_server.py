@@ -53,7 +53,9 @@ async def client(
                 if not result.is_error:
                     kept[chat].add(text)
             took[tool].append(time.monotonic() - began)
-            refused += bool(result.is_error)
+            if result.is_error:
+                refused += 1
+                print(f"refused: {tool} {chat}: {result.content[0].text}", file=sys.stderr)
     return refused
 
 
@@ -69,9 +71,10 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--clients", type=int, default=20)
     options.add_argument("--seconds", type=float, default=120)
+    options.add_argument("--retrieval", default="lexical", help="of the server; fused makes a vector of every message")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, *SERVE, folder, "--http", "0", "--rate", "100000"]
+        command = [sys.executable, *SERVE, folder, "--http", "0", "--rate", "100000", "--retrieval", chosen.retrieval]
         server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
         assert server.stderr is not None
         address = server.stderr.readline().split(" at ")[1].split(";")[0]

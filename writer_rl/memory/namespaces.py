@@ -93,8 +93,8 @@ class SharedWriter:
 class _Chat:
     """The open file of one chat. Methods that end in `_now` work in a thread."""
 
-    def __init__(self, path: Path, writer: SharedWriter | None, readers: int, silence: float, size: int):
-        self.path, self._writer, self._readers = path, writer, readers
+    def __init__(self, path: Path, writer: SharedWriter | None, readers: int, silence: float, size: int, retrieval: str):
+        self.path, self._writer, self._readers, self._retrieval = path, writer, readers, retrieval
         self._silence, self._size = silence, size
         self.door = Memory(path)
         self.pen = Memory(path, writer or "none")
@@ -102,10 +102,13 @@ class _Chat:
         self.writing, self.putting = asyncio.Lock(), asyncio.Lock()
         self.free: asyncio.Queue[Memory] = asyncio.Queue()
         for _ in range(readers):
-            self.free.put_nowait(Memory(path, create=False))
+            self.free.put_nowait(self._new_reader())
         self.calls = 0
         self.last_put = time.time()
         self.count = len(self.pen.live.waiting())
+
+    def _new_reader(self) -> Memory:
+        return Memory(self.path, create=False, retrieval=self._retrieval)
 
     def put_now(self, message: Any) -> bool:
         return keep(self.door.store, message, time.time())
@@ -136,7 +139,7 @@ class _Chat:
             yield
         finally:
             for _ in taken:
-                self.free.put_nowait(Memory(self.path, create=False))
+                self.free.put_nowait(self._new_reader())
 
     def close_now(self) -> None:
         while not self.free.empty():
@@ -163,9 +166,11 @@ class Namespaces:
         silence: float = SILENCE,
         size: int = 25,
         readers: int = 2,
+        retrieval: str = "auto",
         limits: Limits | None = None,
     ):
-        """place: a folder, made if it is not there, or a memory file. only: the chats that may be named."""
+        """place: a folder, made if it is not there, or a memory file. only: the chats that may be named. retrieval: as in
+        `Memory`."""
         self.place = Path(place)
         self._single = self.place.is_file()
         if not self._single:
@@ -173,6 +178,7 @@ class Namespaces:
         self._writer = SharedWriter(open_writer) if open_writer else None
         self._only, self._silence, self._size, self._readers = set(only), silence, size, readers
         self.limits = limits or Limits()
+        self._retrieval = retrieval
         self._open: dict[str, _Chat] = {}
         self._opening = asyncio.Lock()
         self._flusher: asyncio.Task[None] | None = None
@@ -291,7 +297,7 @@ class Namespaces:
                         raise DataError(f"there is no chat {name!r}; there are {', '.join(map(repr, self.names())) or 'none'}")
                     if len(self.names()) >= self.limits.chats:
                         raise DataError(f"chat {name!r}: there are {self.limits.chats} chats already; no more are made")
-                arguments = (path, self._writer, self._readers, self._silence, self._size)
+                arguments = (path, self._writer, self._readers, self._silence, self._size, self._retrieval)
                 self._open[name] = await asyncio.to_thread(_Chat, *arguments)
             return self._open[name]
 

@@ -123,6 +123,20 @@ def test_what_cannot_be_remembered_is_one_line(tmp_path, arguments, line):
     assert [path for path in tmp_path.iterdir() if path.suffix == ".db" and path.stem != "a"] == []
 
 
+def test_questions_and_messages_at_once_get_answers_that_fit_together(tmp_path):
+    async def main():
+        async with Namespaces(tmp_path, retrieval="lexical", readers=4) as chats:
+
+            async def talk(number):
+                for turn in range(8):
+                    await chats.remember("a", ("Ann", f"topic {number} {turn} matters", "2025-03-01T10:00:00"))
+                    assert "topic" in str(await chats.recall("a", f"What about topic {turn}?"))
+
+            await asyncio.gather(*map(talk, range(8)))
+
+    asyncio.run(main())
+
+
 class Slow:
     """A Writer that waits until it is let go."""
 
