@@ -23,7 +23,7 @@ help: ## this list
 setup: ## create .venv with the pinned packages (every other target does this first)
 	@bash launch/setup.sh
 
-demo: setup ## train the tiny Writer with GRPO from its SFT checkpoint and evaluate both (under 12 minutes on 2 cores)
+demo: setup ## train the tiny Writer with GRPO from its SFT checkpoint and evaluate both on two held-out sets
 	@$(OFFLINE) OMP_NUM_THREADS=$(THREADS) $(PYTHON_BIN) launch/reproduce.py --sft configs/tiny_writer --seeds 0 --engine $(ENGINE) --output_dir $(RUNS)/demo
 
 base: setup ## train the base of the tiny Writer anew, from its structured initialisation (what configs/tiny_base holds)
