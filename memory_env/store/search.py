@@ -69,6 +69,7 @@ class Search:
     def __init__(self, db: sqlite3.Connection, words_of: Callable[[str], Sequence[str]], writable: bool = True):
         self._db, self._words_of = db, words_of
         self._at = "main."
+        self._counts: dict[str, int] | None = None
         if not writable:
             self._beside()
 
@@ -77,7 +78,7 @@ class Search:
             self._db.execute("ATTACH ':memory:' AS side")
             for statement in _TABLES.format(at="side.").strip().split(";\n"):
                 self._db.execute(statement)
-            self._at = "side."
+            self._at, self._counts = "side.", None
 
     def catch_up(self) -> int:
         """Index the words of messages that are not yet; how many there were. In working memory where the file is being
@@ -86,6 +87,7 @@ class Search:
         held, indexed = (self._one(f"SELECT count(*) FROM {table}") for table in ("messages", f"{at}message_words_docsize"))
         if held == indexed:
             return 0
+        self._counts = None
         missing = [place for (place,) in self._db.execute(
             f"SELECT place FROM messages WHERE place NOT IN (SELECT id FROM {at}message_words_docsize)"
         )]  # fmt: skip
@@ -116,15 +118,41 @@ class Search:
             raise
 
     def word_scores(self, terms: Sequence[str], most: int) -> tuple[np.ndarray, np.ndarray]:
-        """(places int64 [M], BM25 scores float64 [M]) of the best `most` messages that hold any of the terms, best first."""
-        wanted = " OR ".join(f'"{term}"' for term in dict.fromkeys(terms) if '"' not in term)
+        """(places int64 [M], BM25 scores float64 [M]) of the best `most` messages that hold any of the terms, best first.
+
+        Where every term is in a twentieth of all messages, the newest that hold the rarest of them: BM25 would tell them apart by
+        their length alone."""
+        telling, common = self._telling(terms)
+        wanted = " OR ".join(f'"{term}"' for term in telling or common[:1])
         if not wanted:
             return np.array([], dtype=np.int64), np.array([])
+        if not telling:
+            query = f"SELECT rowid FROM {self._at}message_words WHERE message_words MATCH ? ORDER BY rowid DESC LIMIT ?"
+            newest = [place for (place,) in self._db.execute(query, (wanted, most))]
+            return np.array(newest, dtype=np.int64), np.linspace(1.0, 0.5, len(newest))
         rows = self._db.execute(
             f"SELECT rowid, -bm25(message_words) FROM {self._at}message_words WHERE message_words MATCH ? ORDER BY rank LIMIT ?",
             (wanted, most),
         ).fetchall()
         return np.array([row[0] for row in rows], dtype=np.int64), np.array([row[1] for row in rows], dtype=np.float64)
+
+    def _telling(self, terms: Sequence[str]) -> tuple[list[str], list[str]]:
+        """(terms that tell messages apart, terms that a twentieth of all messages hold, the rarest first)."""
+        distinct = [term for term in dict.fromkeys(terms) if '"' not in term]
+        if self._counts is None:
+            self._db.execute("DROP TABLE IF EXISTS temp.word_counts")
+            schema = self._at.rstrip(".")
+            self._db.execute(f"CREATE VIRTUAL TABLE temp.word_counts USING fts5vocab({schema}, message_words, row)")
+            self._counts = {}
+        counts = self._counts
+        for term in distinct:
+            if term not in counts:
+                found = self._db.execute("SELECT doc FROM temp.word_counts WHERE term = ?", (term,)).fetchone()
+                counts[term] = int(found[0]) if found else 0
+        limit = max(100, self._one(f"SELECT count(*) FROM {self._at}message_words_docsize") // 20)
+        held = [term for term in distinct if counts[term]]
+        rare = [term for term in held if counts[term] <= limit]
+        return rare, sorted(set(held) - set(rare), key=lambda term: (counts[term], term))
 
     def places(self) -> Places:
         """Every message's place."""

@@ -22,7 +22,7 @@ from memory_env.query.synonyms import search_terms
 from memory_env.records import VERBATIM_CONFIDENCE, VERBATIM_LAYER, VERBATIM_UTYPE, Record
 from memory_env.store.search import MESSAGES, RECORDS, Search
 
-RECALL = 200
+RECALL, WORD_HITS = 200, 2000
 _RANK = 10.0
 _DENSE_FLOOR = 0.05
 # A reply is worth this share of the question it follows: the question has the words, the reply the answer.
@@ -109,18 +109,15 @@ class StoredMessages:
         own = np.isin(self.where.speaker, [self._numbers[name] for name in self.people if name in self._numbers])
         found: list[Ranking] = []
         if self._words:
-            hits, scores = self._search.word_scores(search_terms(query), 2 * RECALL)
+            hits, scores = self._search.word_scores(search_terms(query), WORD_HITS)
             rows = np.searchsorted(self.where.place, hits)
             kept = self.visible[rows]
-            rows, scores = rows[kept], scores[kept]
-            found.append((rows[:RECALL], scores[:RECALL]))
+            found.append((rows[kept][:RECALL], scores[kept][:RECALL]))
             if own.any():
                 names = {term for name in self.people for term in search_terms(name)}
-                plain = [term for term in search_terms(query) if term not in names]
-                hits, scores = self._search.word_scores(plain, 10 * RECALL)
-                rows = np.searchsorted(self.where.place, hits)
-                kept = self.visible[rows] & own[rows]
-                found.append((rows[kept][:RECALL], scores[kept][:RECALL]) if plain else self._introductions(own & self.visible))
+                told = set(search_terms(query)) <= names
+                kept &= own[rows]
+                found.append(self._introductions(own & self.visible) if told else (rows[kept][:RECALL], scores[kept][:RECALL]))
         if self._embedder is not None:
             if self._vectors is None:
                 self.load_vectors()
@@ -218,6 +215,7 @@ class FusedRecords(DerivedIndex):
                 if len(self._vectors.rows):
                     meaning[self._vectors.rows] = self._vectors.matrix @ self._meaning.encode([query])[0]
                 parts.append(np.maximum(meaning, 0.0))
+            parts = parts or [np.zeros(len(self.records))]
             self._asked = (
                 {query: np.mean(parts, axis=0)} if len(self._asked) > 64 else self._asked | {query: np.mean(parts, axis=0)}
             )
