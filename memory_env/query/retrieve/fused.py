@@ -55,15 +55,17 @@ class Vectors:
     rows: np.ndarray
     matrix: np.ndarray
 
-    def ranking(self, query: np.ndarray, most: int, among: np.ndarray | None = None) -> Ranking:
-        """The `most` texts nearest to a unit vector, of those that `among` (bool over all texts) admits."""
+    def rankings(self, query: np.ndarray, most: int, *among: np.ndarray) -> list[Ranking]:
+        """For each of `among` (bool over all texts) the `most` texts it admits that are nearest to a unit vector."""
         if not len(self.rows):
-            return self.rows, np.array([])
+            return [(self.rows, np.array([])) for _ in among]
         cosines = (self.matrix @ query).astype(np.float64)
-        if among is not None:
-            cosines = np.where(among[self.rows], cosines, -1.0)
-        top = [place for place in best(cosines, most) if cosines[place] > _DENSE_FLOOR]
-        return self.rows[top], cosines[top]
+        found = []
+        for admitted in among:
+            kept = np.where(admitted[self.rows], cosines, -1.0)
+            top = [place for place in best(kept, most) if kept[place] > _DENSE_FLOOR]
+            found.append((self.rows[top], kept[top]))
+        return found
 
 
 class StoredMessages:
@@ -81,11 +83,9 @@ class StoredMessages:
         self._numbers = {name: number for number, name in enumerate(self.where.speakers)}
         self._vectors: Vectors | None = None
         self._asked: dict[str, np.ndarray] = {}
-
-    def load_vectors(self) -> None:
-        """Read the vectors again: some were added."""
-        if self._embedder is not None:
-            places, matrix = self._search.vectors(MESSAGES)
+        # Now and not at a question: its view of the messages would keep them for itself.
+        if embedder is not None:
+            places, matrix = search.vectors(MESSAGES)
             rows = np.searchsorted(self.where.place, places)
             known = rows < len(self.where.place)
             self._vectors = Vectors(rows[known], matrix[known])
@@ -119,13 +119,9 @@ class StoredMessages:
                 kept &= own[rows]
                 found.append(self._introductions(own & self.visible) if told else (rows[kept][:RECALL], scores[kept][:RECALL]))
         if self._embedder is not None:
-            if self._vectors is None:
-                self.load_vectors()
             assert self._vectors is not None
-            vector = self._embedder.encode([query])[0]
-            found.append(self._vectors.ranking(vector, RECALL, self.visible))
-            if own.any():
-                found.append(self._vectors.ranking(vector, RECALL, self.visible & own))
+            among = [self.visible, self.visible & own] if own.any() else [self.visible]
+            found += self._vectors.rankings(self._embedder.encode([query])[0], RECALL, *among)
         return found
 
     def _introductions(self, own: np.ndarray) -> Ranking:
