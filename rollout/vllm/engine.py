@@ -55,6 +55,8 @@ class VLLMEngine:
             more than one takes weights from files only: `rollout.vllm.server` gives them.
         sleep_level: 1 keeps the weights in host memory while asleep; 2 drops them, so that a sync has to follow ``wake``.
             Devices that can't give memory back (CPUs) only change state.
+        sleep_mode: whether vLLM keeps what it needs to sleep, one memory pool a process; where nothing trains beside the
+            engine, False spares it, and ``sleep`` only changes state.
         structured_output: constrain decoding to the action schema; `rollout.action_schema` says what that biases.
         engine_args: further arguments of ``vllm.LLM``.
 
@@ -73,6 +75,7 @@ class VLLMEngine:
         tensor_parallel: int = 1,
         kv_cache_gib: float | None = None,
         sleep_level: int = 1,
+        sleep_mode: bool = True,
         structured_output: bool = False,
         policy_version: int = 0,
         engine_args: dict[str, Any] | None = None,
@@ -85,6 +88,7 @@ class VLLMEngine:
         self._tokenizer = tokenizer
         self._on_gpu = torch.cuda.is_available()
         self._sleep_level = sleep_level
+        self._gives_memory_back = self._on_gpu and sleep_mode
         self._structured = structured_output
         self._arguments = {
             "model": model_path,
@@ -101,7 +105,7 @@ class VLLMEngine:
             # A grammar needs to know the tokens' texts; nothing else here does.
             "skip_tokenizer_init": not structured_output,
             **(
-                _gpu_arguments(gpu_memory_utilization, tensor_parallel)
+                _gpu_arguments(gpu_memory_utilization, tensor_parallel, sleep_mode)
                 if self._on_gpu
                 else _cpu_arguments(model_path, max_model_len, kv_cache_gib)
             ),
@@ -185,7 +189,7 @@ class VLLMEngine:
         self._require_alive("sleep")
         if self._asleep:
             return
-        if self._on_gpu:
+        if self._gives_memory_back:
             self._on_device("sleep", level=self._sleep_level)
         # The state is the same on every device: what is an error on a GPU is one here.
         self._weights_valid = self._weights_valid and self._sleep_level == 1
@@ -194,7 +198,7 @@ class VLLMEngine:
     def wake(self) -> None:
         """Take the memory again; after a sleep of level 2, weights have to follow."""
         self._require_alive("wake")
-        if self._asleep and self._on_gpu:
+        if self._asleep and self._gives_memory_back:
             self._on_device("wake_up")
         self._asleep = False
 
@@ -321,8 +325,8 @@ def check_length(index: int, request: GenerationRequest, max_model_len: int) -> 
         )
 
 
-def _gpu_arguments(gpu_memory_utilization: float, tensor_parallel: int) -> dict[str, Any]:
-    arguments: dict[str, Any] = {"gpu_memory_utilization": gpu_memory_utilization, "enable_sleep_mode": True}
+def _gpu_arguments(gpu_memory_utilization: float, tensor_parallel: int, sleep_mode: bool) -> dict[str, Any]:
+    arguments: dict[str, Any] = {"gpu_memory_utilization": gpu_memory_utilization, "enable_sleep_mode": sleep_mode}
     if tensor_parallel == 1:
         # Else every rank of a node would build its engine on the first GPU.
         arguments["device_ids"] = [torch.cuda.current_device()]

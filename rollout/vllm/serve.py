@@ -20,7 +20,7 @@ def main(arguments: Sequence[str], parser: argparse.ArgumentParser | None = None
     parser = parser or argparse.ArgumentParser("rollout.vllm.serve", description=__doc__)
     parser.add_argument("--model", required=True, help="a Hugging Face folder: configuration, tokenizer, weights")
     parser.add_argument("--state", required=True, type=Path, help="file to write once ready (address and key)")
-    parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (127.0.0.1: this machine only)")
+    parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (127.0.0.1: this machine only; 0.0.0.0: all)")
     parser.add_argument("--port", type=int, default=0, help="port (0: a free one)")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"), help="of weights and cache")
     parser.add_argument("--tensor-parallel", type=int, default=1, help="GPUs that share the engine")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -166,8 +167,23 @@ def read_state(path: Path) -> tuple[tuple[str, int], bytes]:
         ) from None
 
 
+def dialled(host: str) -> str:
+    """What others dial to reach a server that listens on ``host``.
+
+    0.0.0.0, every interface, is no address to dial: this machine's address on the network then, or its name without a network.
+    """
+    if host not in ("0.0.0.0", ""):
+        return host
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing: it only chooses the interface that leads outside (RFC 5737)
+        except OSError:
+            return socket.gethostname()
+        return str(probe.getsockname()[0])
+
+
 def _write_state(path: Path, address: tuple[str, int], key: bytes) -> None:
-    state = {"host": address[0], "port": address[1], "key": key.hex(), "pid": os.getpid()}
+    state = {"host": dialled(address[0]), "port": address[1], "key": key.hex(), "pid": os.getpid()}
     write_text(path, json.dumps(state), private=True)
 
 

@@ -49,5 +49,6 @@ def _vllm(folder: Path, tokenizer: Any, config: EvaluationConfig) -> tuple[Any, 
         kv_cache_gib=settings.kv_cache_gib,
         tensor_parallel=settings.tensor_parallel,
         structured_output=settings.structured_output,
+        sleep_mode=False,
     )
     return engine, engine.max_model_len

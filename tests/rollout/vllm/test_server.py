@@ -2,13 +2,17 @@
 
 import os
 import signal
+import socket
 import threading
+from multiprocessing.connection import Client
+from types import SimpleNamespace
 
 import pytest
 
 from rollout.engine import EngineDied, EngineError, EngineStateError, PromptTooLong
 from rollout.sync import module_logprobs
 from rollout.vllm.client import ServerProcess, VLLMServerEngine
+from rollout.vllm.server import VLLMServer, dialled, read_state
 from rollout.weights import named_weights
 from tests.conftest import PATIENCE
 from tests.rollout.conftest import make_model
@@ -89,3 +93,30 @@ def test_a_server_that_can_not_start_says_why_at_once(tmp_path):
     server = ServerProcess(["--model", str(tmp_path / "nothing")], tmp_path / "s.json")
     with pytest.raises(EngineError, match="did not start: .*holds no tokenizer.*s.log"):
         server.start()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_the_state_file_holds_an_address_that_others_can_dial(tmp_path, host):
+    """0.0.0.0 means every interface to who listens, and this very machine to who dials."""
+    state = tmp_path / "sampler.json"
+    server = VLLMServer(SimpleNamespace(close=lambda: None))
+    serving = threading.Thread(target=server.serve, args=(host, 0, state))
+    serving.start()
+    while not state.exists():
+        serving.join(0.01)
+        assert serving.is_alive() or state.exists()
+    address, key = read_state(state)
+    assert address[0] != "0.0.0.0" and (host == "0.0.0.0" or address[0] == host)
+    with Client(address, authkey=key) as client:
+        client.send(("shutdown", ()))
+        assert client.recv() == ("ok", None)
+    serving.join(PATIENCE)
+
+
+def test_without_a_network_the_name_of_the_machine_is_dialled(monkeypatch):
+    class NoNetwork(socket.socket):
+        def connect(self, address):
+            raise OSError("Network is unreachable")
+
+    monkeypatch.setattr(socket, "socket", NoNetwork)
+    assert dialled("0.0.0.0") == socket.gethostname()
