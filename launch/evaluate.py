@@ -67,9 +67,12 @@ def main(argv: list[str]) -> int | None:
         tuple(chosen.networks),
     )
     if chosen.dry_run:
+        from writer_rl.evaluation.setup import judging_line
+
+        judged = judging_line(config)
         print(to_yaml(config))
         print("\n".join(f"writer {spec.name}: {', '.join(spec.sources)}" for spec in plan.writers))
-        print(f"tables: {', '.join(('writers', *plan.tables))}\noutput: {output}")
+        print(f"tables: {', '.join(('writers', *plan.tables))}\noutput: {output}\n{judged}")
         return None
     outcome = evaluate(config, plan, output)
     print("\n\n".join(outcome.tables))

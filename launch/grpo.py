@@ -23,11 +23,11 @@ def main(argv: list[str]) -> int:
 
     config = load_config("grpo", chosen.config, overrides)
     if chosen.dry_run:
-        from writer_rl.grpo.plan import round_plan
+        from writer_rl.grpo.plan import plan_lines
 
-        plan = round_plan(config)
+        lines = plan_lines(config)
         print(to_yaml(config))
-        print("\n".join(plan.lines()))
+        print("\n".join(lines))
         return 0
     from writer_rl.train.distributed import prepare_environment
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -14,6 +15,8 @@ from rollout.engine import RolloutInputError
 
 _MARKER = re.compile(r"^[<\[{].*[>\]}]$", re.DOTALL)
 SEARCH_STEPS = 12
+MOST_OMITTED = 9999
+"""A number of records left out that no memory reaches."""
 
 
 class PromptDoesNotFit(ValueError):
@@ -41,6 +44,7 @@ class WriterPrompt:
         max_prompt_tokens: bound on every prompt: the model's context less the new tokens. Where the memory does not
             fit, the heads least related to the segment are left out and counted.
         limits: bounds on the memory shown, whatever fits.
+        chat_template_kwargs: further arguments of the tokenizer's chat template, e.g. ``{"enable_thinking": False}``.
 
     Raises RolloutInputError for a tokenizer without a chat template, or one that refuses the prompt file's roles.
     """
@@ -51,6 +55,7 @@ class WriterPrompt:
         template: PromptTemplate,
         max_prompt_tokens: int,
         limits: ObservationLimits | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         if not getattr(tokenizer, "chat_template", None):
             name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
@@ -64,6 +69,7 @@ class WriterPrompt:
         self.template = template
         self.max_prompt_tokens = max_prompt_tokens
         self.limits = limits or ObservationLimits()
+        self.chat_template_kwargs = dict(chat_template_kwargs or {})
         self.control_tokens = control_tokens(tokenizer)
         # G trajectories share the state before position 0, and a network met again the same first observation.
         self._token_ids = lru_cache(maxsize=1024)(self._render)
@@ -78,6 +84,15 @@ class WriterPrompt:
         if len(token_ids) > self.max_prompt_tokens:
             observation, token_ids = self._fitting(observation, state, segment, network_id)
         return EncodedPrompt(token_ids, observation, observation.omitted_heads)
+
+    def fewest_tokens(self, segment: Segment, roster: Iterable[str]) -> int:
+        """Tokens of the shortest prompt of ``segment``: members and messages without any memory.
+
+        roster: everybody who has spoken up to and in it.
+        """
+        observation, _ = self._narrowed(MemoryState.from_records((), roster), segment, 0)
+        # A prompt file may say how many records are left out, which takes a few tokens more.
+        return len(self._render(replace(observation, omitted_heads=MOST_OMITTED)))
 
     def _fitting(
         self, full: Observation, state: MemoryState, segment: Segment, network_id: str
@@ -109,7 +124,9 @@ class WriterPrompt:
     def _render(self, observation: Observation) -> tuple[int, ...]:
         messages = self.template.render(observation, self.control_tokens)
         try:
-            text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            text = self.tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True, **self.chat_template_kwargs
+            )
         except jinja2.TemplateError as error:
             roles = ", ".join(message["role"] for message in messages)
             raise RolloutInputError(

@@ -17,10 +17,12 @@ import argparse
 import atexit
 import contextlib
 import io
+import json
 import os
 import select
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -30,8 +32,8 @@ from typing import Any, NoReturn
 OUR_PACKAGES = ("memory_env", "rewards", "rollout", "writer_rl", "launch")
 UNREADABLE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError, FileExistsError)
 MOST_LINES = 3
-SAME_ON_EVERY_RANK = ("ConfigError", "RunError", "DataError")
-"""Errors that each process of a run on several GPUs meets alike: one of a machine says it."""
+MEET_ONE_RANK = ("PromptDoesNotFit", "PromptTooLong")
+"""Errors of a user's input that one process of a run on several GPUs may meet alone; every other one they all meet."""
 
 Main = Callable[[list[str]], int | None]
 """What a command is: the arguments in, an exit code (None: 0) out."""
@@ -49,7 +51,7 @@ class OneLineParser(argparse.ArgumentParser):
     """An ArgumentParser whose errors are one line, and which knows no abbreviated options."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n" if _is_first() else None)
 
 
 def parser(doc: str | None, **options: Any) -> OneLineParser:
@@ -106,9 +108,28 @@ def exit_code(main: Main, argv: list[str]) -> int:
             traceback.print_exc()
         if isinstance(error, BrokenPipeError) and _nobody_reads():
             return 141
-        if type(error).__name__ not in SAME_ON_EVERY_RANK or os.environ.get("LOCAL_RANK", "0") == "0":
-            print(f"{Path(sys.argv[0]).name}: {_message(error)}", file=sys.stderr)
+        line = f"{Path(sys.argv[0]).name}: {_message(error)}"
+        _tell_launcher(line)
+        if _is_first() or not is_usage(error) or type(error).__name__ in MEET_ONE_RANK:
+            print(line, file=sys.stderr)
         return _code(error)
+
+
+def _is_first() -> bool:
+    """Whether this is the process of its machine that speaks for all: what every rank meets alike is said once."""
+    return os.environ.get("LOCAL_RANK", "0") == "0"
+
+
+def _tell_launcher(line: str) -> None:
+    """torchrun and accelerate end with a summary of the first rank that failed: let it hold the reason.
+
+    The file's form is that of torch.distributed.elastic.multiprocessing.errors.
+    """
+    path = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if path:
+        with contextlib.suppress(OSError):
+            message = {"message": line, "extraInfo": {"timestamp": str(int(time.time()))}}
+            Path(path).write_text(json.dumps({"message": message}), encoding="utf-8")
 
 
 def _nobody_reads() -> bool:

@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -6,7 +7,7 @@ import textwrap
 
 import pytest
 
-from launch.cli import ROOT, Terminated, UsageError, empty_output, exit_code
+from launch.cli import ROOT, Terminated, UsageError, empty_output, exit_code, parser
 from memory_env.datafile import DataError
 from tests.conftest import PATIENCE
 from writer_rl.config import ConfigError
@@ -50,12 +51,24 @@ def test_the_line_says_what_and_where(capsys):
 @pytest.mark.parametrize(("rank", "lines"), [("0", 1), ("1", 0), ("7", 0)])
 def test_what_every_process_of_a_run_meets_is_said_once(capsys, monkeypatch, rank, lines):
     monkeypatch.setenv("LOCAL_RANK", rank)
-    for error in (DataError("f.json: no speaker"), ConfigError("c.yaml: unknown key 'x'")):
+    missing = FileNotFoundError(2, "No such file or directory", "gone.json")
+    for error in (DataError("f.json: no speaker"), ConfigError("c.yaml: unknown key 'x'"), UsageError("--x: no"), missing):
         assert exit_code(raising(error), []) == 2
         assert capsys.readouterr().err.count("\n") == lines
+    with pytest.raises(SystemExit) as ended:
+        parser("").parse_args(["--nope"])
+    assert ended.value.code == 2 and capsys.readouterr().err.count("--nope") == lines
     # This one may be its own trouble.
     assert exit_code(raising(RuntimeError("it broke")), []) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_launcher_is_told_the_reason_for_its_summary(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "error.json"
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(file))
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert exit_code(raising(DataError("f.json: no speaker")), []) == 2
+    assert json.loads(file.read_text())["message"]["message"].endswith(": f.json: no speaker")
 
 
 def test_a_long_message_is_cut_to_three_lines(capsys):

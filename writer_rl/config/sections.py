@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -37,6 +37,8 @@ class ModelSection(Section):
     """Of parameters and activations; bfloat16 keeps float32 master weights in the optimizer."""
     attn_implementation: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
     """The attention kernel that transformers uses."""
+    chat_template_kwargs: dict[str, Any] = {}
+    """Further arguments of the tokenizer's chat template, e.g. {enable_thinking: false} for Qwen3."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
     lora: LoRASection = LoRASection()

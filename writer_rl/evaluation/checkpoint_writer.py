@@ -100,6 +100,7 @@ def checkpoint_identity(folder: Path, config: EvaluationConfig) -> str:
     settings = [
         config.data.window, config.data.heads_per_owner, config.data.max_chars, config.data.strict,
         config.rollout.max_new_tokens, config.model.dtype, PromptTemplate.load(prompt_path(config, folder)).sha256,
+        *([config.model.chat_template_kwargs] if config.model.chat_template_kwargs else []),
     ]  # fmt: skip
     digest.update(json.dumps(settings).encode())
     return digest.hexdigest()

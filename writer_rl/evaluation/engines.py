@@ -24,7 +24,8 @@ def open_engine(folder: Path, config: EvaluationConfig) -> tuple[Any, WriterProm
         engine, context = _transformers(settings, tokenizer, config)
     template = PromptTemplate.load(prompt_path(config, folder))
     limits = ObservationLimits(config.data.heads_per_owner, config.data.max_chars)
-    return engine, WriterPrompt(tokenizer, template, context - config.rollout.max_new_tokens, limits)
+    room = context - config.rollout.max_new_tokens
+    return engine, WriterPrompt(tokenizer, template, room, limits, config.model.chat_template_kwargs)
 
 
 def _transformers(settings: ModelSection, tokenizer: Any, config: EvaluationConfig) -> tuple[Any, int]:

@@ -30,7 +30,7 @@ from writer_rl.evaluation.memories import MemoryFile, WrittenMemory
 from writer_rl.evaluation.memory_metrics import memory_metrics
 from writer_rl.evaluation.plot import plot_grid
 from writer_rl.evaluation.scores import Result, summary
-from writer_rl.evaluation.setup import CACHE_FILE, Setup, budgets_of, dense_available, networks_of, open_setup
+from writer_rl.evaluation.setup import CACHE_FILE, Setup, budgets_of, dense_available, judging_line, networks_of, open_setup
 from writer_rl.evaluation.variants import MAIN, Variant, ablations, baselines, full_evidence, grid, main_variant
 from writer_rl.evaluation.writers import NOBODY, TEACHER, Writer, WriterSpec, open_writer, write_networks
 from writer_rl.train.data import with_teachers
@@ -74,6 +74,7 @@ def evaluate(config: EvaluationConfig, plan: Plan, output: Path) -> Outcome:
     names = [spec.name for spec in plan.writers]
     if not names or len(set(names)) < len(names):
         raise DataError("--writer: every row needs a name of its own" if names else "--writer: name at least one")
+    print(judging_line(config), file=sys.stderr)
     networks = networks_of(config, plan.networks)
     output.mkdir(parents=True, exist_ok=True)
     setup = open_setup(config, output)

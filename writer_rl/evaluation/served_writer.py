@@ -32,6 +32,7 @@ class ServedWriter:
     def __init__(self, client: EndpointClient, config: EvaluationConfig):
         self._client, self._max_new_tokens = client, config.rollout.max_new_tokens
         folder = served_folder(client.settings.model, config)
+        self._template_arguments = config.model.chat_template_kwargs
         self._template = PromptTemplate.load(prompt_path(config, folder))
         self._limits = ObservationLimits(config.data.heads_per_owner, config.data.max_chars)
         self._prompt = _writer_prompt(folder, self._template, self._limits, config) if folder else None
@@ -39,6 +40,7 @@ class ServedWriter:
         settings = [
             config.data.window, config.data.heads_per_owner, config.data.max_chars, config.data.strict,
             self._max_new_tokens, self._template.sha256, self._prompt and self._prompt.max_prompt_tokens,
+            *([self._template_arguments] if self._template_arguments else []),
         ]  # fmt: skip
         self.identity = f"served:{client.settings.model}:{hashlib.sha256(json.dumps(settings).encode()).hexdigest()}"
 
@@ -51,7 +53,8 @@ class ServedWriter:
             with self._tokenizing:
                 encoded = self._prompt.encode(state, segment, network_id)
             messages = self._template.render(encoded.observation, self._prompt.control_tokens)
-        return Completion(*self._client.text("write", messages, self._max_new_tokens, place))
+        extra = {"chat_template_kwargs": self._template_arguments} if self._template_arguments else {}
+        return Completion(*self._client.text("write", messages, self._max_new_tokens, place, extra))
 
     def close(self) -> None:
         """Nothing to free."""
@@ -71,4 +74,5 @@ def _writer_prompt(folder: Path, template: PromptTemplate, limits: ObservationLi
 
     tokenizer = load_tokenizer(ModelSection(path=str(folder)))
     context = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("max_position_embeddings", 32768)
-    return WriterPrompt(tokenizer, template, context - config.rollout.max_new_tokens, limits)
+    room = context - config.rollout.max_new_tokens
+    return WriterPrompt(tokenizer, template, room, limits, config.model.chat_template_kwargs)

@@ -17,7 +17,7 @@ from memory_env.query.answer.token_usage import TokenLedger
 from memory_env.query.budgets import QueryBudgets
 from memory_env.query.pipeline import QueryPipeline
 from memory_env.query.retrieve.dense import Embedder, minilm, minilm_installed
-from writer_rl.config import EvaluationConfig, resolve
+from writer_rl.config import ConfigError, EvaluationConfig, resolve
 from writer_rl.evaluation.variants import Variant
 from writer_rl.train.data import load_sources
 
@@ -80,6 +80,33 @@ class Setup:
                 "sufficiency": PromptedSufficiency(client),
             }
         return QueryPipeline(variant.budgets, self._embedder if dense else None, **parts)
+
+
+def judging_line(config: EvaluationConfig) -> str:
+    """Who answers and judges, for the console.
+
+    Raises ConfigError where the reward asks a model and the evaluation says nothing of its own, or names a model nobody asks:
+    figures of the offline judge must not pass for a model's.
+    """
+    settings, reward = config.evaluation, config.reward.qa
+    if settings.backend == "openai":
+        return (
+            f"answers by {settings.model}, verdicts by {settings.judge_model or settings.model}, retrieval {settings.retrieval}"
+        )
+    if settings.judge_model or (settings.model and settings.query == "rules"):
+        raise ConfigError(
+            f"evaluation.backend: offline never asks {settings.judge_model or settings.model}; set evaluation.backend openai, or "
+            "no evaluation.model"
+        )
+    line = "answers and verdicts by the offline rules, no model"
+    if not reward.enabled or reward.backend == "offline":
+        return line
+    if "backend" not in settings.model_fields_set:
+        raise ConfigError(
+            "evaluation.backend: the reward's questions are judged by a model (reward.qa.backend openai), the evaluation's would "
+            "be by the offline rules; set evaluation.backend openai and evaluation.model, or evaluation.backend offline"
+        )
+    return f"WARNING: {line}, though the reward's were by {reward.model}: set evaluation.backend openai and evaluation.model"
 
 
 def open_setup(config: EvaluationConfig, output: Path) -> Setup:

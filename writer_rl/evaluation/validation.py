@@ -13,6 +13,7 @@ from writer_rl.config import ConfigError, TrainingConfig
 from writer_rl.evaluation.memory_metrics import COMPONENTS, memory_metrics
 from writer_rl.train.data import TaughtNetwork, load_sources, with_teachers
 from writer_rl.train.distributed import World
+from writer_rl.train.prompt import require_fitting
 
 WEIGHTS = {name: "steps" for name in (*COMPONENTS, "total")} | {
     "question_score": "questions",
@@ -68,6 +69,7 @@ def open_validation(config: TrainingConfig, prompt: WriterPrompt, world: World) 
         raise DataError("data.validation: no networks, and evaluation.every asks for them; set it to 0 or name some")
     if settings.metric not in KEYS:
         raise ConfigError(f"evaluation.metric: {settings.metric!r} is not measured; there are {', '.join(KEYS)}")
+    require_fitting(prompt, networks, data.window)
     limit, options = config.rollout.max_new_tokens, {"window": data.window, "strict": data.strict}
     return Validation(with_teachers(networks, data), prompt, limit, world, **options)
 

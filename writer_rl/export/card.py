@@ -65,9 +65,14 @@ def _model(model: Any, settings: Mapping[str, Any], base: str | None) -> dict[st
         "parameters": f"{sum(p.numel() for p in model.parameters()):,}",
         "dtype": str(model.dtype).removeprefix("torch."),
         "context": getattr(model.config, "max_position_embeddings", None),
+        "chat template arguments": ", ".join(f"{key}={value}" for key, value in _template_arguments(settings).items()),
         "start": _start(settings.get("model", {})),
         "adapter": _adapter(settings.get("model", {}).get("lora") or {}, base),
     }
+
+
+def _template_arguments(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    return settings.get("model", {}).get("chat_template_kwargs") or {}
 
 
 def _data(settings: Mapping[str, Any]) -> dict[str, Any]:

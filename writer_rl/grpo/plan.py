@@ -9,6 +9,8 @@ from rewards import RewardWeights
 from rewards.terms import WeightedTerm, weighted_terms
 from writer_rl.config import ConfigError, GRPOConfig, RewardSection, resolve
 from writer_rl.train.data import load_training
+from writer_rl.train.missing import missing_data, missing_model
+from writer_rl.train.prompt import fit_line
 from writer_rl.train.schedule import NetworkOrder
 
 
@@ -40,9 +42,7 @@ class RoundPlan:
 
 def round_plan(config: GRPOConfig) -> RoundPlan:
     """The plan; raises what a run would raise about its data, its prompt file and its rewards (DataError, ValueError)."""
-    reward_settings(config.reward)
-    if config.data.prompt:
-        PromptTemplate.load(resolve(config.data.prompt))
+    _check_files(config)
     data = load_training(config.data)
     lengths = {taught.network.network_id: taught.length for taught in data}
     order = NetworkOrder(tuple(lengths), config.rollout.networks_per_round, config.seed)
@@ -57,6 +57,31 @@ def round_plan(config: GRPOConfig) -> RoundPlan:
         max_new_tokens=config.rollout.max_new_tokens,
         optimizer_steps=len(rounds) * config.trainer.epochs,
     )
+
+
+def plan_lines(config: GRPOConfig) -> list[str]:
+    """What `--dry-run` prints: the plan, or, before the data exist, as much of it as is known and what makes the rest.
+
+    Raises like `round_plan`, and PromptDoesNotFit where a position can't be read.
+    """
+    missing = missing_data(config.data)
+    if not missing:
+        return [*round_plan(config).lines(), *missing_model(config.model), fit_line(config)]
+    _check_files(config)
+    trainer, rollout = config.trainer, config.rollout
+    trajectories = trainer.steps * rollout.networks_per_round * rollout.group_size
+    return [
+        f"rounds            {trainer.steps}, one policy update each, at most {trainer.steps * trainer.epochs} optimizer steps",
+        f"trajectories      {trajectories}",
+        *missing,
+        *missing_model(config.model),
+    ]
+
+
+def _check_files(config: GRPOConfig) -> None:
+    reward_settings(config.reward)
+    if config.data.prompt:
+        PromptTemplate.load(resolve(config.data.prompt))
 
 
 def reward_settings(settings: RewardSection) -> tuple[RewardWeights, tuple[WeightedTerm, ...]]:

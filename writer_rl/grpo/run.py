@@ -30,7 +30,7 @@ from writer_rl.train.data import load_training, unseen_text_warning
 from writer_rl.train.distributed import World
 from writer_rl.train.engines import sync
 from writer_rl.train.packing import packing
-from writer_rl.train.schedule import NetworkOrder, lr_factor
+from writer_rl.train.schedule import NetworkOrder, kept_schedule, lr_factor
 from writer_rl.train.stop import StopSignals
 from writer_rl.train.writer import parameter_line
 
@@ -53,6 +53,7 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
         self.reference, self.engine, self.probe, self.questions = parts.reference, parts.engine, parts.probe, parts.questions
         self.trainer, self.packing_note = parts.trainer, parts.packing_note
         self.restore(GRPOState(reference=config.model.reference or config.model.path))
+        self.state.schedule_steps = self.state.schedule_steps or config.trainer.steps
         self._require_frozen()
         self.track(config.trainer.steps)
         self.sampler = GroupSampler(
@@ -86,7 +87,7 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
                 gains = ask_round(self.questions, names, scored, self.data, config.data, self.world)
             lengths = {name: self.data[name].length for name in names}
             groups = assemble(scored, lengths, config.rollout.group_size, gains, self.weights)
-            factor = lr_factor(config.trainer, index, config.trainer.steps)
+            factor = lr_factor(config.trainer, index, self.state.schedule_steps)
             self.engine.sleep()
             with clock("update"):
                 update = self._update(groups, factor)
@@ -192,6 +193,8 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
         say(f"{count}, {len(self.data)} networks, {steps} rounds, in {self.directory.path}")
         if self.resumed_from is not None:
             say(f"going on after round {done} from {self.resumed_from}" if done < steps else f"all {done} rounds are done")
+        if (line := kept_schedule(self.config.trainer, self.state.schedule_steps, steps)) is not None:
+            say(line)
         if self.packing_note:
             say(self.packing_note)
         warning = unseen_text_warning(self.data.values(), self.config.reward.tokenizer)

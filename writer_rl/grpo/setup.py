@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memory_env import MemoryState
+from rollout.engine import Engine
 from rollout.journal import JournaledEngine
 from rollout.sync import Probe
 from writer_rl.config import ConfigError, GRPOConfig, GRPOTrainer
@@ -22,6 +23,7 @@ from writer_rl.train.data import TaughtNetwork
 from writer_rl.train.deepspeed_config import zero_settings
 from writer_rl.train.distributed import World
 from writer_rl.train.engines import build_engine, spare_model
+from writer_rl.train.prompt import require_fitting
 from writer_rl.train.tree_check import checked_packing
 from writer_rl.train.writer import LoadedWriter, build_backend, load_writer
 
@@ -58,12 +60,14 @@ def build_parts(config: GRPOConfig, data: Mapping[str, TaughtNetwork], folder: P
     if config.model.lora.dropout:
         raise ConfigError("model.lora.dropout: GRPO compares log-probabilities of the same tokens; set it for sft only")
     writer = load_writer(config)
+    require_fitting(writer.prompt, (each.network for each in data.values()), config.data.window)
     reference = _reference(writer.policy, config, world)
     stage, _ = zero_settings(config.trainer, config.model.dtype)
     spare = spare_model(writer.policy, config, stage)
     backend = build_backend(writer.policy, config, world)
     trainer, packing_note = checked_packing(config.trainer, backend, reference)
     engine = build_engine(config, backend, writer.tokenizer, model_source(config.model.path), spare)
+    _stay_within(engine, writer, config, data)
     journal = folder / f".rollout-{world.rank:05d}.jsonl"
     return Parts(
         writer,
@@ -76,6 +80,17 @@ def build_parts(config: GRPOConfig, data: Mapping[str, TaughtNetwork], folder: P
         questions,
         open_validation(config, writer.prompt, world),
     )
+
+
+def _stay_within(engine: Engine, writer: LoadedWriter, config: GRPOConfig, data: Mapping[str, TaughtNetwork]) -> None:
+    """Prompts no longer than an engine takes whose own limit is below the model's context."""
+    longest, limit = getattr(engine, "max_model_len", None), config.rollout.max_new_tokens
+    if longest is None or longest - limit >= writer.prompt.max_prompt_tokens:
+        return
+    if longest <= limit:
+        raise ConfigError(f"rollout.max_new_tokens: {limit} leaves no room for a prompt in the engine's {longest} tokens")
+    writer.prompt.max_prompt_tokens = longest - limit
+    require_fitting(writer.prompt, (each.network for each in data.values()), config.data.window)
 
 
 def _reference(policy: Policy, config: GRPOConfig, world: World) -> Reference:

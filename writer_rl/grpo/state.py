@@ -19,6 +19,8 @@ class GRPOState(RunState):
     policy_version: int = 0
     optimizer_steps: int = 0
     skips: dict[str, int] = field(default_factory=dict)
+    schedule_steps: int = 0
+    """Rounds that the learning rate's schedule was begun over, whatever `trainer.steps` is since; 0: not known."""
     reference: str = ""
     """The frozen policy of the KL term."""
     frozen: dict[str, str] = field(default_factory=dict)

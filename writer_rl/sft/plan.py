@@ -6,21 +6,28 @@ from memory_env import PromptTemplate
 from writer_rl.config import SFTConfig, resolve
 from writer_rl.sft.stages import needs_networks, planned_stages
 from writer_rl.train.data import load_training
+from writer_rl.train.missing import missing_data
+from writer_rl.train.prompt import fit_line
 
 
 def sft_plan(config: SFTConfig) -> list[str]:
-    """One line per stage; raises what a run would raise about its prompt file, its data and its curriculum."""
+    """One line per stage, then what is missing; raises what a run would raise about prompt file, data and curriculum."""
     if config.data.prompt:
         PromptTemplate.load(resolve(config.data.prompt))
-    samples = sum(each.length for each in load_training(config.data)) if needs_networks(config) else 0
+    wanted = needs_networks(config)
+    missing = missing_data(config.data) if wanted else []
+    samples = sum(each.length for each in load_training(config.data)) if wanted and not missing else 0
     lines = []
     for stage in planned_stages(config, samples):
         if stage.task == "copy":
             what = "random strings to copy"
         elif stage.level is None:
-            what = f"{samples} writing positions of data.train"
+            what = f"{'?' if missing else samples} writing positions of data.train"
         else:
             what = f"new conversations of level {stage.level}, {stage.teacher} teacher"
         until = f" or accuracy {stage.until_accuracy:.0%}" if stage.until_accuracy else ""
-        lines.append(f"{stage.name:12s} {what}; {stage.batch} sequences a step, until step {stage.max_steps}{until}")
-    return lines
+        steps = f"until step {stage.max_steps}" if stage.max_steps else f"{config.trainer.epochs} passes"
+        lines.append(f"{stage.name:12s} {what}; {stage.batch} sequences a step, {steps}{until}")
+    if wanted and not missing:
+        lines.append(fit_line(config))
+    return [*lines, *missing]

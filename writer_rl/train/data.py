@@ -12,6 +12,7 @@ from memory_env.datafile import DataError, read_json
 from rewards import unseen_text_share
 from writer_rl.config import DataSection, resolve
 from writer_rl.config.section import PRACTICE
+from writer_rl.train.missing import missing_networks, missing_trajectories, require_none
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def trajectory_files(paths: Sequence[str]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for name in paths:
         path = resolve(name)
+        require_none(missing_trajectories([name]))
         for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
             content = read_json(file)
             network_id = content.get("network_id") if isinstance(content, dict) else None
@@ -101,6 +103,7 @@ def _load(source: str) -> Sequence[Network]:
         if int(some[1]) > PRACTICE_NETWORKS:
             raise DataError(f"{source}: corpus:practice has {PRACTICE_NETWORKS} networks")
         return corpus.validation_networks(int(some[1]), PRACTICE_FIRST)
+    require_none(missing_networks([source]))
     return load_networks(resolve(source))
 
 

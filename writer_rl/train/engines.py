@@ -9,14 +9,12 @@ from typing import Any
 
 import torch
 
-from memory_env import ObservationLimits, PromptTemplate
 from rollout.checksum import named_checksums
 from rollout.engine import Engine
 from rollout.hf.engine import HFEngine
 from rollout.sync import BOUNDS, Probe, Sequences, SyncReport, TrainerLogprobs, sync_and_probe
 from rollout.weights import named_weights
-from rollout.writer_prompt import WriterPrompt
-from writer_rl.config import DEFAULT_PROMPT, ConfigError, DataSection, SharedConfig, resolve
+from writer_rl.config import ConfigError, SharedConfig, resolve
 from writer_rl.model.batching import collate
 from writer_rl.model.lora import merged
 from writer_rl.train.backend import Backend
@@ -57,15 +55,6 @@ def spare_model(policy: Any, config: SharedConfig, stage: int) -> Any:
     if config.rollout.engine != "hf" or stage < 3:
         return None
     return copy.deepcopy(policy.model).requires_grad_(False).eval()
-
-
-def build_prompt(data: DataSection, tokenizer: Any, context: int, max_new_tokens: int) -> WriterPrompt:
-    """The Writer's prompt within a context of so many tokens, room for the completion left."""
-    if context <= max_new_tokens:
-        raise ConfigError(f"rollout.max_new_tokens: {max_new_tokens} leaves no room for a prompt in a context of {context}")
-    template = PromptTemplate.load(resolve(data.prompt) if data.prompt else DEFAULT_PROMPT)
-    limits = ObservationLimits(heads_per_owner=data.heads_per_owner, max_chars=data.max_chars)
-    return WriterPrompt(tokenizer, template, context - max_new_tokens, limits)
 
 
 def sync(engine: Engine, backend: Backend, version: int, probe: Probe, bound: float | None, dtype: str) -> SyncReport:

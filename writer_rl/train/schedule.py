@@ -59,3 +59,11 @@ def lr_factor(settings: TrainerSection, step: int, steps: int) -> float:
     if settings.lr_schedule == "cosine":
         return final + (1 - final) * (1 + math.cos(math.pi * done)) / 2
     return 1.0
+
+
+def kept_schedule(settings: TrainerSection, begun: int, steps: int) -> str | None:
+    """What to say where a run whose schedule was begun over `begun` steps now has `steps`; None where nothing changes."""
+    if begun == steps or settings.lr_schedule == "constant":
+        return None
+    rest = f"; every round after it has lr {settings.lr_final:g}" if steps > begun else ""
+    return f"trainer.steps is {steps} now; the {settings.lr_schedule} schedule begun over {begun} rounds is kept{rest}"

@@ -12,8 +12,8 @@ from writer_rl.model.policy import Policy, load_policy, load_tokenizer
 from writer_rl.train.backend import Backend
 from writer_rl.train.deepspeed_config import zero_settings
 from writer_rl.train.distributed import World
-from writer_rl.train.engines import build_prompt
 from writer_rl.train.optimizers import optimizer_factory
+from writer_rl.train.prompt import build_prompt
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ def load_writer(config: TrainingConfig) -> LoadedWriter:
     policy = add_adapter(load_policy(model, config.seed, config.trainer.logprob_chunk), model, config.seed)
     tokenizer = load_tokenizer(model, policy.head.weight.shape[0])
     context = policy.model.config.max_position_embeddings
-    return LoadedWriter(policy, tokenizer, build_prompt(config.data, tokenizer, context, config.rollout.max_new_tokens))
+    prompt = build_prompt(config.data, tokenizer, context, config.rollout.max_new_tokens, model)
+    return LoadedWriter(policy, tokenizer, prompt)
 
 
 def build_backend(policy: Policy, config: TrainingConfig, world: World) -> Backend:

@@ -166,18 +166,27 @@ class EndpointClient:
             self.ledger.add(stage, response["input_tokens"], response["output_tokens"])
             return value
 
-    def text(self, stage: str, messages: Messages, max_tokens: int, question_id: str = "") -> tuple[str, bool, int, int]:
+    def text(
+        self,
+        stage: str,
+        messages: Messages,
+        max_tokens: int,
+        question_id: str = "",
+        extra: Mapping[str, Any] | None = None,
+    ) -> tuple[str, bool, int, int]:
         """(the completion as it is, whether `max_tokens` cut it off, tokens of the prompt, tokens of the completion).
 
         For a trained model, whose malformed output is an output: no JSON mode, nothing is repaired, asked again for what it says,
         or cached, and special tokens stay visible. A long output may take the whole deadline. Raises like `complete`.
+
+        extra: further fields of the request, for servers that know them (vLLM's chat_template_kwargs).
         """
 
         def read(text: str, finish: str) -> tuple[tuple[str, bool], str]:
             return (text, finish == "length"), text
 
         def build(dialect: Dialect, limit: int) -> dict[str, Any]:
-            return dialect.request(messages, limit, extra={"skip_special_tokens": False})
+            return dialect.request(messages, limit, extra={"skip_special_tokens": False, **(extra or {})})
 
         value, response = self._ask(stage, build, read, question_id, max_tokens, self.settings.deadline_s)
         self.ledger.add(stage, response["input_tokens"], response["output_tokens"])

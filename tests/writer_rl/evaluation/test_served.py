@@ -91,6 +91,13 @@ def test_with_the_folder_at_hand_the_prompt_is_the_trained_one_token_for_token(n
     assert script.requests[:2] == [{**request, "model": script.requests[0]["model"]} for request in script.requests[2:]]
 
 
+def test_the_server_gets_the_arguments_of_the_chat_template(networks):
+    script = Script(*[ok(NOOP)] * 20)
+    with serving(script) as url:
+        write("served:elsewhere", networks[:1], url, config(**{"model.chat_template_kwargs": "{enable_thinking: false}"}))
+    assert all(request["chat_template_kwargs"] == {"enable_thinking": False} for request in script.requests)
+
+
 def test_networks_are_written_at_the_same_time_and_told_in_their_order(networks):
     everyone = threading.Barrier(len(networks), timeout=PATIENCE)  # only requests that are open together pass it
     arrived = itertools.count()

@@ -9,7 +9,7 @@ from writer_rl.evaluation.memory_metrics import memory_metrics
 from writer_rl.evaluation.validation import KEYS, Validation, joined_means
 from writer_rl.train.data import load_sources
 from writer_rl.train.distributed import World, connect
-from writer_rl.train.engines import build_prompt
+from writer_rl.train.prompt import build_prompt
 
 
 def test_the_documented_example():

@@ -13,7 +13,7 @@ from tests.writer_rl.tiny_run import ADD, NOOP, PROMPT, make_tokenizer, save_cha
 from writer_rl.config import DataSection
 from writer_rl.grpo.groups import assemble, final_states, score_trajectories
 from writer_rl.train.data import load_training
-from writer_rl.train.engines import build_prompt
+from writer_rl.train.prompt import build_prompt
 
 G = 3
 

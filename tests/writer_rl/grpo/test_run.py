@@ -133,6 +133,33 @@ def test_going_on_from_a_named_checkpoint_in_a_new_directory(folder, whole):
     assert [untimed(r) for r in records(run)] == [untimed(r) for r in records(whole)[2:]]
 
 
+def test_more_rounds_under_a_schedule_keep_the_one_that_was_begun(folder):
+    run, log = folder / "longer", folder / "longer.log"
+    linear = ["--output_dir", str(run), "--trainer.lr_schedule", "linear", "--trainer.lr_final", "0.001"]
+    for steps in (2, 4):
+        assert train(folder / "config.yaml", *linear, "--trainer.steps", str(steps), output=log) == [0]
+    assert [r["policy/lr"] for r in records(run)] == pytest.approx([0.01, 0.001, 0.001, 0.001])
+    assert "trainer.steps is 4 now; the linear schedule begun over 2 rounds is kept" in log.with_suffix(".0").read_text()
+
+
+def test_a_position_that_can_not_be_read_ends_the_run_before_its_first_round(folder):
+    """Nothing is sampled before: the run of an earlier, shorter position would end in the middle."""
+    for number, arguments in enumerate((["--dry-run"], [])):
+        log = folder / f"long-{number}.log"
+        code = train(
+            folder / "config.yaml",
+            *arguments,
+            "--output_dir",
+            str(folder / "long"),
+            "--rollout.max_new_tokens",
+            "500",
+            output=log,
+        )
+        last = log.with_suffix(".0").read_text().splitlines()[-1]
+        assert code == [2] and "network chat_" in last and "position 0" in last and "12 are allowed" in last
+    assert not (folder / "long" / "metrics.jsonl").exists()
+
+
 def test_a_used_directory_and_other_settings_are_refused(folder, whole):
     arguments = [folder / "config.yaml", "--output_dir", str(whole)]
     assert train(*arguments, "--trainer.resume", "never", output=folder / "used.log") == [2]

@@ -9,7 +9,7 @@ from writer_rl.config import load_config
 from writer_rl.grpo.sampling import ENGINE_LIVES, GroupSampler
 from writer_rl.train.data import load_training
 from writer_rl.train.distributed import World
-from writer_rl.train.engines import build_prompt
+from writer_rl.train.prompt import build_prompt
 from writer_rl.train.stop import StopRequested, StopSignals
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from writer_rl.config import GRPOTrainer
-from writer_rl.train.schedule import NetworkOrder, lr_factor
+from writer_rl.train.schedule import NetworkOrder, kept_schedule, lr_factor
 
 
 def test_the_paper_samples_each_of_15_networks_twice_in_30_rounds():
@@ -48,3 +48,10 @@ def test_rates_by_hand():
     cosine = GRPOTrainer(lr=1.0, lr_schedule="cosine")
     assert [lr_factor(cosine, i, 3) for i in range(3)] == pytest.approx([1.0, 0.5, 0.0], abs=1e-12)
     assert [lr_factor(GRPOTrainer(), i, 3) for i in range(4)] == [1.0] * 4
+
+
+def test_a_schedule_that_was_begun_is_kept_and_said():
+    linear = GRPOTrainer(lr_schedule="linear", lr_final=4e-5)
+    assert "begun over 2 rounds is kept; every round after it has lr 4e-05" in kept_schedule(linear, 2, 4)
+    assert kept_schedule(linear, 4, 2).endswith("begun over 4 rounds is kept")
+    assert kept_schedule(linear, 4, 4) is None and kept_schedule(GRPOTrainer(), 2, 4) is None
