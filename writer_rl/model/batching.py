@@ -17,8 +17,11 @@ from torch import Tensor, nn
 class HasTokens(Protocol):
     """Anything with the token ids of a prompt (at least one) and of a completion."""
 
-    prompt_ids: Sequence[int]
-    completion_ids: Sequence[int]
+    @property
+    def prompt_ids(self) -> Sequence[int]: ...
+
+    @property
+    def completion_ids(self) -> Sequence[int]: ...
 
 
 class ScoredBatch(Protocol):

@@ -8,6 +8,7 @@ pass and again in the backward pass, and only where a completion token is predic
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -70,7 +71,9 @@ def _chunks(states: int, rows: Tensor, chunk: int) -> Iterator[tuple[slice, slic
 
 class _TokenLogProbs(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, hidden: Tensor, weight: Tensor, targets: Tensor, rows: Tensor, chunk: int, entropy: bool):
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, rows: Tensor, chunk: int, entropy: bool
+    ) -> tuple[Tensor, Tensor | None]:
         dtype = _wide(hidden)
         logprobs = torch.empty(len(targets), dtype=dtype, device=hidden.device)
         normalisers = torch.empty(len(hidden), dtype=dtype, device=hidden.device)
@@ -91,7 +94,7 @@ class _TokenLogProbs(torch.autograd.Function):
         return logprobs, entropies
 
     @staticmethod
-    def backward(ctx, upstream: Tensor, _entropy: Tensor | None):
+    def backward(ctx: Any, upstream: Tensor, _entropy: Tensor | None) -> tuple[Tensor | None, ...]:
         hidden, weight, targets, rows, normalisers = ctx.saved_tensors
         need_hidden, need_weight = ctx.needs_input_grad[:2]
         hidden_grad = torch.empty_like(hidden) if need_hidden else None

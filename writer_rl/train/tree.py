@@ -84,8 +84,10 @@ class PrefixTree:
         """The tree of these sequences; an empty one adds nothing."""
         overlaps = Overlaps.of(sequences)
         paths: list[Ints] = [np.zeros(0, dtype=np.int64)] * len(sequences)
-        tokens, depths, parents = [], [], []
-        size, before = 0, paths[0] if paths else np.zeros(0, dtype=np.int64)
+        tokens: list[Ints] = []
+        depths: list[Ints] = []
+        parents: list[Ints] = []
+        size, before = 0, np.zeros(0, dtype=np.int64)
         for index, shared, length in zip(overlaps.order, overlaps.shared, overlaps.lengths, strict=True):
             own = np.arange(size, size + length - shared)
             above = own - 1
@@ -96,8 +98,7 @@ class PrefixTree:
             parents.append(above)
             before = paths[index] = np.concatenate([before[:shared], own])
             size += len(own)
-        empty = [np.zeros(0, dtype=np.int64)]
-        return cls(*(np.concatenate(parts or empty) for parts in (tokens, depths, parents)), tuple(paths))
+        return cls(_joined(tokens), _joined(depths), _joined(parents), tuple(paths))
 
     def __len__(self) -> int:
         """Distinct tokens."""
@@ -120,6 +121,10 @@ class PrefixTree:
         for index in open_edges:
             ends[index] = len(self)
         return tuple(Edge(*each) for each in zip(starts, stops, ends, above, strict=True))
+
+
+def _joined(parts: Sequence[Ints]) -> Ints:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
 def common_prefix(one: Ints, other: Ints) -> int:

@@ -52,9 +52,16 @@ class TreeBatch:
         mask = np.arange(counts.max()) < counts[:, None]
         places = np.zeros(mask.shape, dtype=np.int64)
         places[mask] = place_of[np.concatenate(completions)]
-        arrays = (states, tree.tokens[nodes], predictor_of.reshape(-1), places, mask)
-        row = (torch.from_numpy(each)[None] for each in (tree.tokens, tree.depths))
-        return cls(*row, tree.edges, *map(torch.from_numpy, arrays))
+        return cls(
+            input_ids=torch.from_numpy(tree.tokens)[None],
+            position_ids=torch.from_numpy(tree.depths)[None],
+            edges=tree.edges,
+            states=torch.from_numpy(states),
+            targets=torch.from_numpy(tree.tokens[nodes]),
+            predictor_of=torch.from_numpy(predictor_of.reshape(-1)),
+            places=torch.from_numpy(places),
+            mask=torch.from_numpy(mask),
+        )
 
     def to(self, device: torch.device | str) -> TreeBatch:
         """The same batch on another device."""

@@ -1,7 +1,7 @@
 """A tree's (token, ancestor) pairs as rectangles: which queries ask which keys in one call of an attention kernel.
 
 The plain plan is one rectangle an edge: queries of its subtree, keys of its own nodes, causal from the top left corner. A query
-costs a kernel about as much as 80 keys (float32, AVX2), however few keys it asks, and every edge above a node asks it once more.
+costs a kernel about as much as 80 keys (float32), however few keys it asks, and every edge above a node asks it once more.
 Short edges are therefore not asked by themselves: their nodes go in front of each edge below, as queries and as keys.
 """
 
