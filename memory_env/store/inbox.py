@@ -51,11 +51,9 @@ def put(store: MemoryStore, message: ChatMessage, received: float) -> bool:
 
 def waiting(store: MemoryStore) -> list[Waiting]:
     """What waits, in the order in which it was put."""
-    columns = "place, received, speaker, content, ts, speaker_id, message_id, channel, reply_to, channel_id"
-    query = f"SELECT {columns} FROM inbox ORDER BY place"
-    return [
-        Waiting(row[0], row[1], ChatMessage(*row[2:9], channel_id=row[9])) for row in store.connection.execute(query).fetchall()
-    ]
+    columns = ("speaker", "content", "ts", "speaker_id", "message_id", "channel", "reply_to", "channel_id")
+    rows = store.connection.execute(f"SELECT place, received, {', '.join(columns)} FROM inbox ORDER BY place").fetchall()
+    return [Waiting(row[0], row[1], ChatMessage(**dict(zip(columns, row[2:], strict=True)))) for row in rows]
 
 
 def take_out(store: MemoryStore, places: Iterable[int]) -> None:

@@ -285,9 +285,9 @@ class MemoryStore:
         row = next(self._rows(query, (entry_id,)), None)
         if row is None:
             return None
-        return Record(
-            row[0], row[1], row[2], row[2], VERBATIM_LAYER, VERBATIM_UTYPE, *row[3:], confidence=VERBATIM_CONFIDENCE
-        )
+        entry, content, speaker, *place = row
+        at = dict(zip(("session", "turn", "turn_created", "ts"), place, strict=True))
+        return Record(entry, content, speaker, speaker, VERBATIM_LAYER, VERBATIM_UTYPE, **at, confidence=VERBATIM_CONFIDENCE)
 
     def ended_by(self, as_of: float) -> list[int]:
         """Positions of the segments that had ended at `as_of` (seconds since 1970)."""

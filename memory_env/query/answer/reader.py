@@ -138,7 +138,8 @@ def _messages(evidence: Evidence) -> list[Statement]:
     known = {item.entry_id for item in items}
     items += [row.fallback for row in evidence.rows if row.fallback is not None and row.fallback.entry_id not in known]
     items = list({item.entry_id or (item.session, item.turn): item for item in items}.values())
-    roster, found = evidence.roster, []
+    roster = evidence.roster
+    found: list[Statement] = []
     for item in items:
         before = next((each for each in items if each.session == item.session and each.turn == item.turn - 1), None)
         text = item.content

@@ -170,8 +170,10 @@ class _StoredRecords(Sequence):
                 "SELECT entry_id, content, speaker, session, turn, position, ts FROM messages WHERE place = ?",
                 (int(self._places[row]),),
             ).fetchone()
+            entry, content, speaker, *place = found
+            at = dict(zip(("session", "turn", "turn_created", "ts"), place, strict=True))
             self._known[row] = Record(
-                found[0], found[1], found[2], found[2], VERBATIM_LAYER, VERBATIM_UTYPE, *found[3:], confidence=VERBATIM_CONFIDENCE
+                entry, content, speaker, speaker, VERBATIM_LAYER, VERBATIM_UTYPE, **at, confidence=VERBATIM_CONFIDENCE
             )
         return self._known[row]
 
