@@ -168,8 +168,8 @@ def test_dry_run_shows_the_plan_and_writes_nothing(folder):
     log = folder / "dry.log"
     run = folder / "dry"
     assert train(folder / "config.yaml", "--output_dir", str(run), "--dry-run", script="sft", output=log) == [0]
-    plan = log.with_suffix(".0").read_text().splitlines()[-2:]
-    assert plan[0].startswith("copy ") and "5 writing positions" in plan[1]
+    plan = log.with_suffix(".0").read_text().splitlines()[-3:]
+    assert plan[0].startswith("copy ") and "5 writing positions" in plan[1] and "all 5 positions fit" in plan[2]
     assert not run.exists()
 
 
