@@ -7,6 +7,8 @@ run go. Nothing is loaded and no GPU is needed.
   python launch/plan.py --model path/to/model --gpus 2 --zero 3
 """
 
+from argparse import Namespace
+
 from launch.cli import parser, run
 from writer_rl.model.shape import ModelShape
 from writer_rl.run.plan import GIB, USABLE, RunShape, fewest_gpus, plan
@@ -25,7 +27,7 @@ WAYS = [
 ]
 
 
-def arguments(argv: list[str]):
+def arguments(argv: list[str]) -> Namespace:
     """The parsed command line."""
     options = parser(__doc__)
     options.add_argument("--model", default="qwen2.5-3b", help="model folder, config.json, or qwen2.5-{0.5b,1.5b,3b,7b}")
@@ -43,7 +45,7 @@ def arguments(argv: list[str]):
     return options.parse_args(argv)
 
 
-def run_shape(chosen) -> RunShape:
+def run_shape(chosen: Namespace) -> RunShape:
     """The run that the command line describes."""
     return RunShape(
         gpus=chosen.tensor_parallel if chosen.gpus is None else chosen.gpus,

@@ -10,11 +10,13 @@ teach       an OpenAI-compatible model writes the teacher's actions, checked by 
 handwritten actions written by hand (YAML or JSON) become a native trajectory
 """
 
+from argparse import Namespace
+
 from launch.cli import parser, run
 from writer_rl.memory.cli_reading import add_reading
 
 
-def arguments(argv: list[str]):
+def arguments(argv: list[str]) -> Namespace:
     """The parsed command line."""
     options = parser(__doc__)
     commands = options.add_subparsers(dest="command", required=True, metavar="{read,teach,handwritten}")

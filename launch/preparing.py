@@ -143,7 +143,7 @@ def teach(chosen: Namespace) -> None:
     with tqdm(total=total, unit="position", disable=None) as bar:
 
         def one(network: Network) -> dict[str, Any]:
-            def on_position(taught) -> None:
+            def on_position(_taught: object) -> None:
                 bar.update()
                 used = sum(usage.input_tokens + usage.output_tokens for usage in ledger.stages().values())
                 if stop.is_set() or (chosen.token_budget is not None and used > chosen.token_budget):

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ class StageFailed(RuntimeError):
     """A stage ended with an error of its own; its output says which."""
 
 
-def arguments(argv: list[str]):
+def arguments(argv: list[str]) -> Namespace:
     """The parsed command line."""
     options = parser(__doc__)
     options.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="training seeds (0 1 2)")
@@ -88,7 +89,8 @@ def stage(name: str, output: Path, command: list[str], quiet: bool = False) -> f
     quiet: without its stdout (progress and errors are on stderr).
     """
     marker = output / "stages" / f"{name.replace(', ', '-').replace(' ', '')}.json"
-    before = json.loads(marker.read_text()) if marker.is_file() else {"seconds": 0.0, "done": False, "command": command}
+    fresh = {"seconds": 0.0, "done": False, "command": command}
+    before: dict[str, Any] = json.loads(marker.read_text()) if marker.is_file() else fresh
     if before["command"] != command:
         raise UsageError(f"{output}: {name} was begun as `{shlex.join(before['command'])}`; name another --output_dir")
     if before["done"]:

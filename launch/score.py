@@ -108,12 +108,13 @@ def score_line(transition: dict[str, Any], place: str, scorer: Scorer) -> dict[s
                 raise UsageError(f"{place}: `{key}.{part}` must be a list")
     from rewards import score_step
 
-    reward = score_step(transition["actions"], transition["report"], *(transition[key] for key in STATES), scorer)
+    before, after, reference = (transition[key] for key in STATES)
+    reward = score_step(transition["actions"], transition["report"], before, after, reference, scorer)
     position, length = transition.get("position"), transition.get("length")
     if length is not None and not (_is_count(position) and _is_count(length)):
         raise UsageError(f"{place}: with `length`, both `position` and `length` must be whole numbers")
     try:
-        arguments = (transition.get("qa_gain"), position, length, scorer.weights)
+        arguments: tuple[Any, ...] = (transition.get("qa_gain"), position, length, scorer.weights)
         parts = {name: value for name, value in asdict(reward).items() if name != "terms"}
         return {**parts, "qa_term": reward.qa_term(*arguments), "total": reward.total(*arguments)}
     except (TypeError, ValueError) as error:

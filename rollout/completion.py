@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rollout.engine import RolloutInputError
+from rollout.tokenizer import Tokenizer
 
 
-def stop_token_ids(tokenizer: Any, *configs: Any) -> frozenset[int]:
+def stop_token_ids(tokenizer: Tokenizer, *configs: Any) -> frozenset[int]:
     """The stop set: every ``eos_token_id`` of configurations (an id, a list, or none) and tokenizer together.
 
     A chat model often ends its turn with another token than its generation config's or tokenizer's first eos; listening
@@ -26,7 +27,7 @@ def stop_token_ids(tokenizer: Any, *configs: Any) -> frozenset[int]:
     return frozenset(ids)
 
 
-def completion_text(tokenizer: Any, token_ids: Sequence[int], stop_ids: frozenset[int]) -> str:
+def completion_text(tokenizer: Tokenizer, token_ids: Sequence[int], stop_ids: frozenset[int]) -> str:
     """The text of sampled ids without their final stop token.
 
     Other special tokens stay visible: a completion with one in its middle is malformed and has to look so.

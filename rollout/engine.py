@@ -103,8 +103,10 @@ class Engine(Protocol):
     ``wake()`` and the next ``update_weights``.
     """
 
-    policy_version: int
-    """Counts the policies this engine has served; part of every request's seed. Set by ``update_weights``."""
+    @property
+    def policy_version(self) -> int:
+        """Counts the policies this engine has served; part of every request's seed. Set by ``update_weights``."""
+        ...
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
         """Sample all requests as one batch; results in request order.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +56,10 @@ class JournaledEngine:
     def update_weights(self, named_tensors: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
         """See `rollout.engine.Engine.update_weights`."""
         self.engine.update_weights(named_tensors, version)
+
+    def weight_checksums(self) -> Mapping[str, int]:
+        """See `rollout.engine.Engine.weight_checksums`."""
+        return self.engine.weight_checksums()
 
     def sleep(self) -> None:
         """See `rollout.engine.Engine.sleep`."""

@@ -12,6 +12,7 @@ import jinja2
 
 from memory_env import MemoryState, Observation, ObservationLimits, PromptTemplate, Segment, observe
 from rollout.engine import RolloutInputError
+from rollout.tokenizer import Tokenizer
 
 _MARKER = re.compile(r"^[<\[{].*[>\]}]$", re.DOTALL)
 SEARCH_STEPS = 12
@@ -51,7 +52,7 @@ class WriterPrompt:
 
     def __init__(
         self,
-        tokenizer: Any,
+        tokenizer: Tokenizer,
         template: PromptTemplate,
         max_prompt_tokens: int,
         limits: ObservationLimits | None = None,
@@ -136,7 +137,7 @@ class WriterPrompt:
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def control_tokens(tokenizer: Any) -> tuple[str, ...]:
+def control_tokens(tokenizer: Tokenizer) -> tuple[str, ...]:
     """Strings that the tokenizer reads as one id wherever they stand: special tokens, and ones like ``<tool_call>``.
 
     Message text is broken wherever it holds one of them, so that data can't end a turn or open another.

@@ -132,7 +132,8 @@ class _Settings:
 
     def select(self, keep: torch.Tensor) -> _Settings:
         columns = (self.greedy, self.temperature, self.top_p, self.room, self.uniform)
-        return _Settings(*(column[keep] for column in columns), self.any_greedy, self.all_greedy)
+        greedy, temperature, top_p, room, uniform = (column[keep] for column in columns)
+        return _Settings(greedy, temperature, top_p, room, uniform, self.any_greedy, self.all_greedy)
 
     def draw(self, logits: torch.Tensor, step: int) -> torch.Tensor:
         """Next token ids [B] from logits [B, V]."""

@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import nn
 
 from rollout.checksum import named_checksums
 from rollout.completion import completion_text, stop_token_ids
 from rollout.engine import EngineStateError, Generation, GenerationRequest, PromptTooLong
 from rollout.hf.decode import DecodeRow, decode_batch
 from rollout.hf.kv_cache import decoding_attention
+from rollout.tokenizer import Tokenizer
 from rollout.weights import unwrapped
 
 
@@ -34,8 +36,10 @@ class HFEngine:
         'stop'
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, max_batch_tokens: int = 65_536, policy_version: int = 0) -> None:
-        module = unwrapped(model)
+    def __init__(
+        self, model: nn.Module, tokenizer: Tokenizer, *, max_batch_tokens: int = 65_536, policy_version: int = 0
+    ) -> None:
+        module: Any = unwrapped(model)
         if any(getattr(p, "ds_id", None) is not None for p in module.parameters()):
             raise ValueError(
                 "the HF engine can't sample a module that ZeRO-3 has sharded; give it its own copy of the model, use "
@@ -45,7 +49,7 @@ class HFEngine:
             raise ValueError(f"max_batch_tokens is {max_batch_tokens}; it must be at least 1")
         self.policy_version = policy_version
         self.stop_ids = stop_token_ids(tokenizer, module.config, getattr(module, "generation_config", None))
-        self._module = module
+        self._module: Any = module  # None once closed
         self._tokenizer = tokenizer
         self._max_batch_tokens = max_batch_tokens
         self._context = getattr(module.config, "max_position_embeddings", None)
@@ -62,12 +66,13 @@ class HFEngine:
             raise EngineStateError("generate: the last update_weights broke off; send the weights again first")
         started = time.perf_counter()
         rows = [self._row(index, request) for index, request in enumerate(requests)]
-        results: list[Generation | None] = [None] * len(rows)
+        made: dict[int, Generation] = {}
         with _evaluating(self._module), decoding_attention(self._module), torch.inference_mode():
             for batch in _batches(rows, self._max_batch_tokens):
                 for row, (ids, logprobs, stopped) in zip(batch, self._decode(batch), strict=True):
                     text = completion_text(self._tokenizer, ids, self.stop_ids if stopped else frozenset())
-                    results[row.index] = Generation(ids, text, logprobs, "stop" if stopped else "length")
+                    made[row.index] = Generation(ids, text, logprobs, "stop" if stopped else "length")
+        results = [made[index] for index in range(len(rows))]
         self._counts["prompt_tokens"] += sum(len(r.prompt_ids) for r in requests)
         self._counts["generated_tokens"] += sum(len(r.token_ids) for r in results)
         self._counts["seconds"] += time.perf_counter() - started

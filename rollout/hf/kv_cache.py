@@ -35,14 +35,11 @@ class GrowingLayer(DynamicLayer):
             self.lazy_initialization(key_states, value_states)
             self._buffers = tuple(states.new_empty(0) for states in (key_states, value_states))
         if start == 0 or self._buffers[0].shape[-2] < end:
-            self._buffers = tuple(
-                self._enlarged(old, states, start, end)
-                for old, states in zip((self.keys, self.values), (key_states, value_states), strict=True)
-            )
+            held = zip(self._buffers, (key_states, value_states), strict=True)
+            self._buffers = tuple(self._enlarged(old[:, :, :start] if start else old, states, start, end) for old, states in held)
         for buffer, states in zip(self._buffers, (key_states, value_states), strict=True):
             buffer[:, :, start:end] = states
-        self._expose(end)
-        return self.keys, self.values
+        return self._expose(end)
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
         """Keep the rows ``indices`` [B'], in that order; an index may occur more than once."""
@@ -50,8 +47,10 @@ class GrowingLayer(DynamicLayer):
             self._buffers = tuple(buffer.index_select(0, indices) for buffer in self._buffers)
             self._expose(length)
 
-    def _expose(self, length: int) -> None:
-        self.keys, self.values = (buffer[:, :, :length] for buffer in self._buffers)
+    def _expose(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+        keys, values = (buffer[:, :, :length] for buffer in self._buffers)
+        self.keys, self.values = keys, values
+        return keys, values
 
     @staticmethod
     def _enlarged(old: torch.Tensor, states: torch.Tensor, start: int, end: int) -> torch.Tensor:

@@ -65,7 +65,8 @@ class ServerProcess:
         """End the server, by force if it takes longer than 20 s."""
         if self.process is None:
             return
-        self.process.stdin.close()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
         self.process.terminate()
         try:
             self.process.wait(20)

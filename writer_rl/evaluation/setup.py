@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from memory_env import Network, check_disjoint
 from memory_env.datafile import DataError
@@ -69,7 +70,7 @@ class Setup:
         dense = self.config.evaluation.retrieval == "dense" if variant.dense is None else variant.dense
         if dense and self._embedder is None:
             self._embedder = minilm()
-        parts = {}
+        parts: dict[str, Any] = {}
         if self.config.evaluation.query == "openai":
             from memory_env.query.prompted import PromptedProjector, PromptedSelector, PromptedSufficiency
 

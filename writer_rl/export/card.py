@@ -92,7 +92,7 @@ def _training(settings: Mapping[str, Any], round: Mapping[str, Any] | None) -> d
     if not trainer:
         return {}
     grpo = "kl_coef" in trainer
-    rows = {"method": "position-aligned GRPO" if grpo else "supervised fine-tuning on teacher trajectories"}
+    rows: dict[str, Any] = {"method": "position-aligned GRPO" if grpo else "supervised fine-tuning on teacher trajectories"}
     if round and "round" in round:
         rows["rounds" if grpo else "steps"] = f"{round['round']} of {trainer['steps']}" if grpo else round["round"]
     for label, section, key in SETTINGS:
@@ -173,4 +173,4 @@ def _start(model: Mapping[str, Any]) -> str | None:
     if not model:
         return None
     started = {"random": "random weights", "structured": "a structured initialisation (docs/sft.md)"}
-    return started.get(model.get("init"), _short(model.get("path", "")))
+    return started.get(model.get("init", ""), _short(model.get("path", "")))

@@ -17,6 +17,9 @@ from writer_rl.grpo.advantages import position_advantages, position_deviations
 from writer_rl.grpo.samples import Sample
 from writer_rl.train.data import TaughtNetwork
 
+STATELESS: dict[str, Any] = {"pre_state": None, "post_state": None}
+"""Steps travel between ranks without their states, which follow from the actions."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScoredStep:
@@ -103,7 +106,7 @@ def score_trajectories(
         for trajectory in trajectories:
             steps = tuple(
                 ScoredStep(
-                    replace(made, pre_state=None, post_state=None),
+                    replace(made, **STATELESS),
                     score_step(made.actions, made.report, made.pre_state, made.post_state, target, scorer),
                 )
                 for made, target in zip(trajectory.steps, targets, strict=True)

@@ -161,6 +161,7 @@ def _sampled_logprobs(batches: Sequence[_MicroBatch]) -> tuple[list[float], list
     sampler: list[float] = []
     trainer: list[float] = []
     for micro in batches:
+        assert micro.old is not None, "known since the first epoch"
         tokens = micro.batch.mask & (micro.advantages != 0)[:, None]
         sampler += micro.sampler[tokens].tolist()
         trainer += micro.old[tokens].tolist()

@@ -395,7 +395,7 @@ def _chats(source: str | Path, format: str, options: ReadOptions, result: Rememb
 
 def _well_formed(message: ChatMessage) -> ChatMessage:
     texts = {each.name: getattr(message, each.name) for each in fields(message) if each.type == "str"}
-    whole = {name: well_formed(text) for name, text in texts.items()}
+    whole: dict[str, Any] = {name: well_formed(text) for name, text in texts.items()}
     return message if whole == texts else replace(message, **whole)
 
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,9 @@ from torch import Tensor, nn
 from writer_rl.config import ModelSection
 from writer_rl.model.batching import ScoredBatch
 from writer_rl.model.policy import Policy, PolicyError
+
+if TYPE_CHECKING:
+    from peft import LoraConfig
 
 ADAPTER = "adapter"
 """The adapter's folder inside a model folder, as `PeftModel.from_pretrained` reads it."""
@@ -100,7 +103,7 @@ def merged(model: nn.Module, named_tensors: Iterable[tuple[str, Tensor]]) -> Ite
     if not has_adapter(model):
         yield from named_tensors
         return
-    config = model.peft_config[NAME]
+    config = _adapter_config(model)
     scaling = config.lora_alpha / config.r
     waiting: dict[str, dict[str, Tensor]] = {}
     for name, tensor in named_tensors:
@@ -129,10 +132,14 @@ def save_adapter(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) 
     # What PeftModel, which wraps the model twice, calls them.
     tensors = {f"base_model.model.{name}": tensor.contiguous() for name, tensor in own.items()}
     save_file(tensors, folder / ADAPTER_WEIGHTS, metadata={"format": "pt"})
-    config = model.peft_config[NAME]
+    config = _adapter_config(model)
     config.inference_mode = True
     config.save_pretrained(str(folder))
     config.inference_mode = False
+
+
+def _adapter_config(model: nn.Module) -> LoraConfig:
+    return cast(Any, model).peft_config[NAME]
 
 
 def _import_peft() -> Any:
@@ -146,7 +153,7 @@ def _import_peft() -> Any:
 
 
 def _check_targets(model: nn.Module, targets: Iterable[str]) -> None:
-    head = model.get_output_embeddings()
+    head = cast(Any, model).get_output_embeddings()
     linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear) and module is not head]
     there = sorted({name.rpartition(".")[2] for name in linear})
     for target in targets:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -141,17 +141,17 @@ def _first_line(error: Exception) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def _causal_lm(model: nn.Module) -> nn.Module:
-    return model.get_base_model() if hasattr(model, "get_base_model") else model
+def _causal_lm(model: nn.Module) -> PreTrainedModel:
+    return cast("PreTrainedModel", cast(Any, model).get_base_model() if hasattr(model, "get_base_model") else model)
 
 
 def _body(model: nn.Module) -> nn.Module:
     """The transformer below the head, adapters included."""
-    return _causal_lm(model).base_model
+    return cast(nn.Module, _causal_lm(model).base_model)
 
 
 def _output_layer(model: nn.Module) -> nn.Linear:
-    head = _causal_lm(model).get_output_embeddings()
+    head: Any = _causal_lm(model).get_output_embeddings()
     if not hasattr(head, "weight") or getattr(head, "bias", None) is not None:
         raise PolicyError(f"{type(model).__name__}: its output layer is no plain matrix, which the log-probabilities need")
     return head
@@ -162,7 +162,7 @@ def _disable_dropout(model: nn.Module) -> None:
         if isinstance(module, nn.Dropout):
             module.p = 0.0
         if isinstance(getattr(module, "attention_dropout", None), float):
-            module.attention_dropout = 0.0
+            setattr(module, "attention_dropout", 0.0)  # noqa: B010 - torch types every attribute of a module as a tensor
 
 
 @torch.no_grad()

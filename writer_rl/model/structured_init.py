@@ -8,8 +8,13 @@ come together late and suddenly; here each has a random start of its own (see mi
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, cast
+
 import torch
 from torch import nn
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 EMBEDDING_STD = 0.1
 """Tokens are distinct from the first step on; embedding and head are one matrix."""
@@ -26,7 +31,7 @@ NEIGHBOURHOOD_GAIN = 2.0
 """Of the mean that this head passes on, which is smaller than one token's vector."""
 
 
-def shape_for_copying(model: nn.Module) -> None:
+def shape_for_copying(model: PreTrainedModel) -> None:
     """Redraw the attention and the embedding of a Qwen2 model from torch's global generator.
 
     In every layer the query matrix equals the key matrix, and the value and output matrices are orthogonal and each other's
@@ -34,17 +39,17 @@ def shape_for_copying(model: nn.Module) -> None:
     lowest layer the second head's biases make it average over the last few tokens.
     Raises ValueError for a model without query biases, rotary positions, as many key heads as query heads, or a second head.
     """
-    config = model.config
+    config, body = model.config, cast(Any, model.base_model)  # torch says of a submodule only that it may be a tensor
     heads = config.num_attention_heads
     if getattr(config, "model_type", "") != "qwen2" or config.num_key_value_heads != heads or heads < 2:
         raise ValueError(
             "a structured start needs a qwen2 model with at least two attention heads and as many num_key_value_heads"
         )
     size = config.hidden_size // heads
-    frequencies = model.base_model.rotary_emb.inv_freq.to(torch.float32)
+    frequencies = body.rotary_emb.inv_freq.to(torch.float32)
     with torch.no_grad():
-        model.get_input_embeddings().weight.normal_(0, EMBEDDING_STD)
-        for number, layer in enumerate(model.base_model.layers):
+        cast(nn.Embedding, model.get_input_embeddings()).weight.normal_(0, EMBEDDING_STD)
+        for number, layer in enumerate(body.layers):
             attention = layer.self_attn
             matching = torch.randn_like(attention.q_proj.weight) * MATCHING_STD
             attention.q_proj.weight.copy_(matching)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from memory_env.corpus.invented import LETTER_GROUPS
 from memory_env.corpus.vocabulary import function_words
-from writer_rl.model.tokenizer import CONTEXT, END, PAD, build_tokenizer
+from writer_rl.model.tokenizer import CONTEXT, build_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, Qwen2Config
@@ -44,8 +44,8 @@ def tiny_config(tokenizer: PreTrainedTokenizerFast) -> Qwen2Config:
         initializer_range=0.02,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=tokenizer.convert_tokens_to_ids(END),
-        pad_token_id=tokenizer.convert_tokens_to_ids(PAD),
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
         use_cache=True,
     )
 

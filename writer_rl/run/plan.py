@@ -55,7 +55,7 @@ class RunShape:
     sampler: bool = True  # colocated; False: it has its own GPUs
     sampler_sleeps: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.gpus < 1 or self.tensor_parallel < 1:
             raise PlanError("gpus and tensor_parallel must be at least 1")
         if self.zero not in (1, 2, 3):

@@ -163,7 +163,7 @@ def read_rounds(run: Path, numbers: list[int] | None = None) -> Iterator[RoundRe
 def _lines(path: Path) -> tuple[list[tuple[str, dict[str, Any]]], bool]:
     """("file, line n", object) of each line, and whether the last one was cut off."""
     raw = path.read_bytes().split(b"\n")  # a text may hold U+2028 and its like: no line ends there
-    found = []
+    found: list[tuple[str, dict[str, Any]]] = []
     for number, line in enumerate(raw, 1):
         if not line.strip():
             continue

@@ -82,7 +82,7 @@ class Tracker:
 
 def _wandb_run(config: SharedConfig, folder: Path, run_id: str | None) -> Any:
     settings = config.tracking
-    mode = os.environ.get("WANDB_MODE") or settings.wandb
+    mode: Any = os.environ.get("WANDB_MODE") or settings.wandb
     if settings.wandb == "off" or mode == "disabled":
         return None
     if mode == "online":

@@ -47,6 +47,7 @@ class Curriculum:
         if any(stage.max_steps is None for stage in stages):
             raise ValueError("every stage needs max_steps here")
         self.stages = tuple(stages)
+        self._lengths = [stage.max_steps or 0 for stage in stages]
         self.progress = progress or CurriculumProgress()
 
     @property
@@ -59,7 +60,7 @@ class Curriculum:
         stage = self._current()
         if stage.lr_final_factor is None:
             return stage.lr_factor
-        done = self.progress.step / max(1, stage.max_steps - 1)
+        done = self.progress.step / max(1, self._lengths[self.progress.stage] - 1)
         return stage.lr_factor + (stage.lr_final_factor - stage.lr_factor) * done
 
     def advance(self, accuracy: float) -> bool:
@@ -70,14 +71,14 @@ class Curriculum:
         learnt = (
             stage.until_accuracy is not None and len(progress.recent) == WINDOW and fmean(progress.recent) >= stage.until_accuracy
         )
-        if not learnt and progress.step < stage.max_steps:
+        if not learnt and progress.step < self._lengths[progress.stage]:
             return False
         self.progress = CurriculumProgress(stage=progress.stage + 1)
         return True
 
     def remaining(self) -> int:
         """Steps left at most."""
-        return sum(stage.max_steps for stage in self.stages[self.progress.stage :]) - self.progress.step
+        return sum(self._lengths[self.progress.stage :]) - self.progress.step
 
     def _current(self) -> CurriculumStage:
         if self.stage is None:

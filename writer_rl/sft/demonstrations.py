@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from memory_env import MemoryState, Network
 from memory_env.corpus import BiasRates, Conversation, generate
@@ -17,6 +17,7 @@ from memory_env.corpus.phrasebook import Phrasebook
 from memory_env.corpus.sets import SFT_SEEDS, sft_shape
 from memory_env.corpus.shapes import Shape
 from memory_env.datafile import DataError
+from memory_env.trajectory import ReferenceState
 from rollout.tokenizer import Tokenizer
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.model.batching import length
@@ -77,7 +78,7 @@ class Stream:
 def demonstrate(
     network: Network,
     actions: Sequence[list[Any]],
-    states: Sequence[MemoryState],
+    states: Sequence[MemoryState | ReferenceState],
     prompt: WriterPrompt,
     max_new_tokens: int,
     window: int | None = None,
@@ -86,7 +87,8 @@ def demonstrate(
 
     states[t]: the memory after position t. Raises DataError for a completion longer than `max_new_tokens`.
     """
-    tokenizer, before, shown = prompt.tokenizer, MemoryState.empty(), []
+    tokenizer, shown = prompt.tokenizer, []
+    before = MemoryState.empty()
     for segment, chosen, after in zip(network.segments(window), actions, states, strict=True):
         prompt_ids = prompt.encode(before, segment, network.network_id).token_ids
         ids = (*tokenizer(completion_text(chosen), add_special_tokens=False)["input_ids"], tokenizer.eos_token_id)
@@ -96,7 +98,7 @@ def demonstrate(
                 f"rollout.max_new_tokens is {max_new_tokens}: raise it"
             )
         shown.append(Demonstration(prompt_ids, ids))
-        before = after
+        before = cast(MemoryState, after)  # a reference state has all that an observation reads
     return shown
 
 

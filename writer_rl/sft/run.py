@@ -97,7 +97,8 @@ class SFTRun(TrainingRun[SFTConfig, SFTState]):
             # A stage that ended early leaves fewer steps than were planned.
             self.planned = state.round + self.curriculum.remaining()
         last = self.curriculum.stage is None
-        evaluated, is_best = {}, False
+        evaluated: dict[str, float | None] = {}
+        is_best = False
         if self.engine is not None:
             evaluated, is_best = self.evaluate(self.engine, due=state.round % self.config.evaluation.every == 0 or last)
         if ended or len(self.window) == trainer.log_every or evaluated.get("evaluation/phi") is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from memory_env.corpus import LANGUAGES, BiasRates
 from memory_env.corpus.sets import sft_shape
@@ -57,6 +58,7 @@ def _bias(stage: CurriculumStage) -> BiasRates | None:
 
 def _shape(stage: CurriculumStage, level: int) -> Shape:
     try:
-        return replace(sft_shape(level), **stage.shape)
+        changes: dict[str, Any] = dict(stage.shape)
+        return replace(sft_shape(level), **changes)
     except TypeError as error:
         raise ConfigError(f"trainer.curriculum: stage {stage.name!r}: shape: {str(error).split('() ')[-1]}") from None

@@ -45,7 +45,7 @@ def parameter_groups(module: nn.Module) -> list[dict[str, Any]]:
     # Under ZeRO-3 a parameter's own shape is that of an empty shard; ds_shape is the real one.
     matrices = [p for p in parameters if len(getattr(p, "ds_shape", p.shape)) >= 2]
     vectors = [p for p in parameters if len(getattr(p, "ds_shape", p.shape)) < 2]
-    groups = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
+    groups: list[dict[str, Any]] = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
     return [group for group in groups if group["params"]]
 
 

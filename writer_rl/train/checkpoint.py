@@ -19,12 +19,13 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from memory_env.files import publish, write_text
+from rollout.tokenizer import Tokenizer
 from rollout.weights import named_weights
 from writer_rl.model.lora import ADAPTER, has_adapter, merged, save_adapter
 from writer_rl.model.policy import Policy
@@ -63,7 +64,7 @@ class Checkpoints:
         """The best checkpoint by evaluation, if one was marked."""
         return pointed_checkpoint(self.folder, "best")
 
-    def save(self, number: int, backend: Backend, tokenizer: Any, state: Mapping[str, Any], best: bool = False) -> Path:
+    def save(self, number: int, backend: Backend, tokenizer: Tokenizer, state: Mapping[str, Any], best: bool = False) -> Path:
         """Write checkpoint `number`, then point to it, then remove the old ones. `state` must be JSON."""
         final = self.folder / f"{number:06d}"
         draft = self.folder / f".{final.name}.draft"
@@ -74,7 +75,7 @@ class Checkpoints:
         backend.save(draft)
         torch.save(_rng_state(), draft / f"rng-{self.world.rank:05d}.pt")
         weights = whole_weights(backend)
-        if self.world.is_main:
+        if weights is not None:
             save_hf(backend.policy, weights, tokenizer, draft / "model")
             described = {**_description(backend), **state}
             (draft / "state.json").write_text(json.dumps(described, indent=1), encoding="utf-8")
@@ -183,7 +184,7 @@ def whole_weights(backend: Backend) -> dict[str, torch.Tensor] | None:
     return weights if backend.world.is_main else None
 
 
-def save_hf(policy: Policy, weights: dict[str, torch.Tensor], tokenizer: Any, folder: Path) -> None:
+def save_hf(policy: Policy, weights: dict[str, torch.Tensor], tokenizer: Tokenizer, folder: Path) -> None:
     """A directory that `AutoModelForCausalLM.from_pretrained` reads: safetensors, configurations, tokenizer, chat template.
 
     weights: the model's whole tensors by its own names. An adapter is merged, and also stands apart in adapter/.
@@ -217,7 +218,7 @@ def _check_fits(path: Path, saved: Mapping[str, Any], here: Mapping[str, Any]) -
 
 
 def _rng_state() -> dict[str, Any]:
-    algorithm, keys, *rest = np.random.get_state(legacy=True)
+    algorithm, keys, *rest = cast(tuple[Any, ...], np.random.get_state(legacy=True))
     return {
         "python": random.getstate(),
         "numpy": [algorithm, torch.from_numpy(keys.astype(np.int64)), *rest],

@@ -21,8 +21,10 @@ def zero_settings(settings: TrainerSection, dtype: str = "float32") -> tuple[int
     bfloat16) and none. Raises BackendError for combinations that DeepSpeed has not.
     """
     file = _file(settings).get("zero_optimization", {})
-    stage, offload = settings.zero_stage, settings.offload
-    if stage == "auto":
+    offload: str = settings.offload
+    if settings.zero_stage != "auto":
+        stage: int = settings.zero_stage
+    else:
         stage = int(file.get("stage", os.environ.get("ACCELERATE_DEEPSPEED_ZERO_STAGE", 1 if dtype == "bfloat16" else 0)))
     if offload == "auto":
         launcher = os.environ.get("ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", "none")

@@ -135,4 +135,5 @@ def disconnect() -> None:
         dist.destroy_process_group()
     groups = sys.modules.get("deepspeed.utils.groups")
     if groups is not None:
-        groups._WORLD_GROUP = None  # DeepSpeed keeps its own clone of the world; the next run's engine would ask the dead one
+        # DeepSpeed keeps its own clone of the world; the next run's engine would ask the dead one.
+        vars(groups)["_WORLD_GROUP"] = None

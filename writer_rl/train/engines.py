@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -13,14 +13,21 @@ from rollout.checksum import named_checksums
 from rollout.engine import Engine
 from rollout.hf.engine import HFEngine
 from rollout.sync import BOUNDS, Probe, Sequences, SyncReport, TrainerLogprobs, sync_and_probe
+from rollout.tokenizer import Tokenizer
 from rollout.weights import named_weights
 from writer_rl.config import ConfigError, SharedConfig, resolve
 from writer_rl.model.batching import collate
 from writer_rl.model.lora import merged
+from writer_rl.model.policy import Policy
 from writer_rl.train.backend import Backend
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
-def build_engine(config: SharedConfig, backend: Backend, tokenizer: Any, model_path: str, spare: Any = None) -> Engine:
+
+def build_engine(
+    config: SharedConfig, backend: Backend, tokenizer: Tokenizer, model_path: str, spare: PreTrainedModel | None = None
+) -> Engine:
     """The configured engine, not yet synced.
 
     spare: a copy of the model made before ZeRO-3 sharded it (`spare_model`); the hf engine else shares the trainer's module.
@@ -32,8 +39,8 @@ def build_engine(config: SharedConfig, backend: Backend, tokenizer: Any, model_p
     if settings.server is not None:
         from rollout.vllm.client import VLLMServerEngine
 
-        folder = settings.sync_folder and str(resolve(settings.sync_folder))
-        return VLLMServerEngine(resolve(settings.server), leader=backend.world.is_main, sync_folder=folder)
+        exchange = str(resolve(settings.sync_folder)) if settings.sync_folder else None
+        return VLLMServerEngine(resolve(settings.server), leader=backend.world.is_main, sync_folder=exchange)
     if settings.tensor_parallel > 1:
         raise ConfigError("rollout.tensor_parallel: in training only a sampler server has several GPUs; set rollout.server")
     from rollout.vllm.engine import VLLMEngine
@@ -50,7 +57,7 @@ def build_engine(config: SharedConfig, backend: Backend, tokenizer: Any, model_p
     )
 
 
-def spare_model(policy: Any, config: SharedConfig, stage: int) -> Any:
+def spare_model(policy: Policy, config: SharedConfig, stage: int) -> PreTrainedModel | None:
     """What the hf engine samples under ZeRO-3, whose parameters lie in shards; None where it can share the trainer's module."""
     if config.rollout.engine != "hf" or stage < 3:
         return None

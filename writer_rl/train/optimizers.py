@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -139,7 +139,7 @@ class MuonAdamW(torch.optim.Optimizer):
         super().__init__([group for group in groups if group["params"]], common)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+    def step(self, closure: Any = None) -> Any:
         """One step of both rules on the parameters that have a gradient."""
         loss = None
         if closure is not None:
@@ -158,7 +158,7 @@ class MuonAdamW(torch.optim.Optimizer):
         for p in parameters:
             by_shape[tuple(p.shape)].append(p)
         for shape, same in by_shape.items():
-            gradients = torch.stack([p.grad.float() for p in same])
+            gradients = torch.stack([_gradient(p).float() for p in same])
             for p in same:
                 self.state[p].setdefault("momentum", torch.zeros_like(p, dtype=torch.float32))
             momenta = torch.stack([self.state[p]["momentum"] for p in same]).mul_(MOMENTUM).add_(gradients)
@@ -177,8 +177,8 @@ class MuonAdamW(torch.optim.Optimizer):
                 state["exp_avg_sq"] = torch.zeros_like(p)
         states = [self.state[p] for p in parameters]
         adamw_step(
-            parameters,
-            [p.grad for p in parameters],
+            list[Tensor](parameters),
+            [_gradient(p) for p in parameters],
             [s["exp_avg"] for s in states],
             [s["exp_avg_sq"] for s in states],
             [],
@@ -192,6 +192,11 @@ class MuonAdamW(torch.optim.Optimizer):
             eps=group["eps"],
             maximize=False,
         )
+
+
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    assert parameter.grad is not None
+    return parameter.grad
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
