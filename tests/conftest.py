@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,10 @@ OFFLINE = {
 # Before anything imports torch: it reads its thread count once.
 for _name, _value in OFFLINE.items():
     os.environ.setdefault(_name, _value)
+
+# A shell that starts the suite in the background ignores Ctrl-C, and every child would inherit that.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is slow, not wrong; and the same examples every time make a red test red for everyone.
 settings.register_profile(
