@@ -19,7 +19,6 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
-from memory_env.files import write_text
 from rollout.engine import EngineDied, EngineError, EngineStateError, PromptTooLong
 
 GATHER_SECONDS = 0.1
@@ -183,6 +182,8 @@ def dialled(host: str) -> str:
 
 
 def _write_state(path: Path, address: tuple[str, int], key: bytes) -> None:
+    from memory_env.files import write_text  # here, so that --help loads nothing slow
+
     state = {"host": dialled(address[0]), "port": address[1], "key": key.hex(), "pid": os.getpid()}
     write_text(path, json.dumps(state), private=True)
 
