@@ -38,7 +38,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 OLDEST_PYTHON = (3, 11)
-NEEDED = ("numpy", "scipy", "jinja2", "yaml", "tqdm", "rank_bm25", "cydifflib", "openai", "pydantic", "immutables", "ijson")
+NEEDED = ("numpy", "scipy", "jinja2", "yaml", "tqdm", "rank_bm25", "cydifflib", "openai", "pydantic", "immutables")
 
 
 def wrong_python() -> str:

@@ -112,6 +112,7 @@ class Memory:
         self._answerer, self._provenance = answerer, provenance
         self._how, self._embedder = retrieval, embedder
         self._retrieval: LivingRetrieval | None = None
+        self._known_state: tuple[tuple[Any, Any], MemoryState] | None = None
 
     def __enter__(self) -> Memory:
         return self
@@ -327,11 +328,9 @@ class Memory:
     def state(self, as_of: str | date | None = None) -> MemoryState:
         """The memory state, now or at a time. Read again only when the file has grown."""
         version = self.store.version()
-        known = getattr(self, "_known_state", None)
-        if known is None or known[0] != (version, as_of):
-            known = ((version, as_of), self.store.state(None if as_of is None else moment(as_of)))
-            self._known_state = known
-        return known[1]
+        if self._known_state is None or self._known_state[0] != (version, as_of):
+            self._known_state = ((version, as_of), self.store.state(None if as_of is None else moment(as_of)))
+        return self._known_state[1]
 
     def chains(self, owner: str, as_of: str | date | None = None) -> list[tuple[Record, ...]]:
         """What is recorded about a member (or GROUP): one chain per current record, oldest version first.

@@ -68,11 +68,11 @@ class SharedWriter:
         """What determines its outputs."""
         return str(self._opened().identity)
 
-    def write(self, state: MemoryState, segment: Segment) -> Completion:
+    def write(self, state: MemoryState, segment: Segment, network_id: str = "") -> Completion:
         """The Writer's output."""
         writer = self._opened()
         with self._lock:
-            return writer.write(state, segment)
+            return writer.write(state, segment, network_id)
 
     def close(self) -> None:
         """Of one chat: the others go on with it."""

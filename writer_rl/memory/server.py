@@ -200,8 +200,13 @@ async def serve_http(
 async def serve_stdio(chats: Namespaces, allow_forget: bool = False) -> None:
     """Serve over stdin and stdout until stdin ends, or a signal."""
     stopped: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def stop(number: int) -> None:
+        if not stopped.done():
+            stopped.set_result(number)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, lambda n=number: stopped.done() or stopped.set_result(n))
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
     async with chats:
         serving = asyncio.create_task(build_server(chats, allow_forget).run_stdio_async())
         await asyncio.wait([serving, stopped], return_when=asyncio.FIRST_COMPLETED)

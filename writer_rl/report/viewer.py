@@ -30,7 +30,7 @@ def viewer_page(
     own = Rescorer(run.config.reward)
     networks = {group.network_id: group.taught for each in rounds for group in each.groups}
     window = run.config.data.window
-    index = {
+    index: dict[str, Any] = {
         "run": run_name(run.path),
         "live": live,
         "rounds": index_data(rounds, rescorer),
@@ -45,7 +45,7 @@ def viewer_page(
     data = {f"network-{place}": network_data(each, window) for place, each in enumerate(networks.values())}
     for each in rounds:
         for group in each.groups:
-            place = index["networks"].index(group.network_id)
+            place = list(networks).index(group.network_id)
             data[f"round-{each.number}-{place}"] = round_data(group, own.weights, run.config.reward.tokenizer, rescorer)
     return render("viewer.html.jinja", SCRIPTS, ("page.css", "viewer.css"), {"title": index["run"], "index": index, "data": data})
 
