@@ -8,7 +8,7 @@ import tomllib
 
 PACKAGES = ("memory_env", "rewards", "rollout", "writer_rl")
 # Imported under another name than they are installed under.
-INSTALLED_AS = {"yaml": "pyyaml", "pydantic_core": "pydantic", "sentence_transformers": "sentence-transformers"}
+INSTALLED_AS = {"yaml": "pyyaml", "pydantic_core": "pydantic", "huggingface_hub": "huggingface-hub", "sentence_transformers": "sentence-transformers"}
 OPTIONAL = {"gguf"}
 
 

@@ -100,7 +100,7 @@ def _matching(cell: Cell, weights: RewardWeights, run: StoredRun) -> str:
     theirs = {record.entry_id: record for record in reference.derived()}
     owners = sorted({r.owner for r in ours.values()} | {r.owner for r in theirs.values()})
     lines = [
-        "Every record of an owner, older ones included, is matched with at most one of the teacher's (Eq. 16):\n",
+        "Every record of an owner, older ones included, is matched\nwith at most one of the teacher's (Eq. 16):\n",
         "| owner | pairs (κ) | ours | theirs | F |",
         "| --- | --- | --- | --- | --- |",
     ]
