@@ -55,13 +55,13 @@ def main(argv: list[str]) -> int | None:
         print(f"{report.writer_table(document)}\n\n{report.category_table(document)}")
         return None
     from writer_rl.config import load_config, to_yaml
-    from writer_rl.evaluation.run import Plan, evaluate
+    from writer_rl.evaluation.run import EvaluationPlan, evaluate
     from writer_rl.evaluation.writers import WriterSpec
 
     config = load_config("evaluate", chosen.config, overrides)
     output = _output(chosen.output, config)
     writers = chosen.writer or [_own_writer(config)]
-    plan = Plan(
+    plan = EvaluationPlan(
         tuple(WriterSpec.parse(text) for text in writers),
         tuple(name for name in TABLES if getattr(chosen, name)),
         tuple(chosen.networks),

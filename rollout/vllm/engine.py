@@ -59,7 +59,6 @@ class VLLMEngine:
         sleep_mode: whether vLLM keeps what it needs to sleep, one memory pool a process; where nothing trains beside the
             engine, False spares it, and ``sleep`` only changes state.
         structured_output: constrain decoding to the action schema; `rollout.action_schema` says what that biases.
-        engine_args: further arguments of ``vllm.LLM``.
 
     Raises `VLLMUnavailable`.
     """
@@ -79,7 +78,6 @@ class VLLMEngine:
         sleep_mode: bool = True,
         structured_output: bool = False,
         policy_version: int = 0,
-        engine_args: dict[str, Any] | None = None,
     ) -> None:
         if sleep_level not in (1, 2):
             raise ValueError(f"sleep_level is {sleep_level}; it must be 1 or 2")
@@ -110,9 +108,8 @@ class VLLMEngine:
                 if self._on_gpu
                 else _cpu_arguments(model_path, max_model_len, kv_cache_gib)
             ),
-            **(engine_args or {}),
         }
-        self._expected = expected_shapes(model_path, bool((engine_args or {}).get("trust_remote_code")))
+        self._expected = expected_shapes(model_path)
         self._llm: Any = None
         self._weights_valid = True
         self._asleep = False

@@ -9,7 +9,7 @@ import torch
 from rollout.engine import RolloutInputError
 
 
-def expected_shapes(model_path: str, trust_remote_code: bool = False) -> dict[str, torch.Size]:
+def expected_shapes(model_path: str) -> dict[str, torch.Size]:
     """Shapes by Hugging Face name, tied parameters under each of their names; reads only the configuration.
 
     Raises RolloutInputError where there is none.
@@ -17,7 +17,7 @@ def expected_shapes(model_path: str, trust_remote_code: bool = False) -> dict[st
     from transformers import AutoConfig, AutoModelForCausalLM
 
     try:
-        config = AutoConfig.from_pretrained(model_path, trust_remote_code=trust_remote_code)
+        config = AutoConfig.from_pretrained(model_path)
     except (OSError, ValueError) as error:
         raise RolloutInputError(
             f"{model_path} is no Hugging Face model folder ({type(error).__name__}: it needs a config.json that "
@@ -26,7 +26,7 @@ def expected_shapes(model_path: str, trust_remote_code: bool = False) -> dict[st
     if hasattr(config, "quantization_config"):
         del config.quantization_config
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
+        model = AutoModelForCausalLM.from_config(config)
     return {name: parameter.shape for name, parameter in model.named_parameters(remove_duplicate=False)}
 
 

@@ -46,7 +46,7 @@ def memory_metrics(
         final, target = trajectory.steps[-1].post_state, reference[-1]
         steps += len(trajectory.steps)
         records += len(final.derived())
-        answered.extend(known(question, final) for question in questions.get(trajectory.network_id, ()))
+        answered.extend(answer_stands(question, final) for question in questions.get(trajectory.network_id, ()))
         updated.extend(update_hits(final, target))
         attributed.extend(attribution_hits(final, target))
     means = {name: [getattr(reward, name) for reward in rewards] for name in COMPONENTS}
@@ -62,7 +62,7 @@ def memory_metrics(
     return {name: fmean(values) for name, values in means.items() if values} | counts
 
 
-def known(question: Question, state: Any) -> bool:
+def answer_stands(question: Question, state: Any) -> bool:
     """Whether the gold value stands in a head record of the right owner (any version counts where the question is temporal).
 
     The gold value is the rubric's items, else the correct option, else the terms of the gold answer. An item that asks for a

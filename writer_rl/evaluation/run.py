@@ -43,7 +43,7 @@ class Unjudged(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EvaluationPlan:
     """What to evaluate. `tables` of "ablations", "grid", "full_evidence", "baselines"; `networks` (paths) overrides the
     configured ones.
     """
@@ -61,7 +61,7 @@ class Outcome:
     tables: list[str] = field(default_factory=list)
 
 
-def evaluate(config: EvaluationConfig, plan: Plan, output: Path) -> Outcome:
+def evaluate(config: EvaluationConfig, plan: EvaluationPlan, output: Path) -> Outcome:
     """Runs, or continues, an evaluation in `output`.
 
     Files: evaluation.json, questions.jsonl (every answer with its verdict), memories.jsonl (every output of every

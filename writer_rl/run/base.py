@@ -62,7 +62,7 @@ class TrainingRun(ABC, Generic[ConfigT, StateT]):
         """
         self.config, self.world, self.stop = config, world, stop
         self.directory = RunDirectory.open(config)
-        self.resumed_from: Path | None = world.from_main(lambda: self.directory.claim(config))
+        self.resumed_from: Path | None = world.decided_by_main(lambda: self.directory.claim(config))
         self.checkpoints = Checkpoints(self.directory.checkpoints, world, config.trainer.keep_checkpoints)
         self.checkpoint_seconds = 0.0
         self._saved_round: int | None = None

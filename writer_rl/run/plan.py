@@ -71,7 +71,7 @@ class RunShape:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MemoryPlan:
     """Bytes on one GPU, and on the host for one rank."""
 
     weights: int
@@ -119,7 +119,7 @@ def sampler_bytes(model: ModelShape, run: RunShape) -> int:
     return 2 * model.parameters // run.tensor_parallel + cache + SAMPLER_OVERHEAD
 
 
-def plan(model: ModelShape, run: RunShape) -> Plan:
+def plan(model: ModelShape, run: RunShape) -> MemoryPlan:
     """The memory of one rank."""
     ranks = run.gpus
     adapter = model.adapter(run.lora_rank)
@@ -145,7 +145,7 @@ def plan(model: ModelShape, run: RunShape) -> Plan:
     resident = CONTEXT_BYTES + weights + optimizer + reference
     update = resident + gradients + buffers + activations + (0 if run.sampler_sleeps else sampler)
     rollout = resident + sampler
-    return Plan(weights, gradients, optimizer, reference, buffers, activations, sampler, host, rollout, update)
+    return MemoryPlan(weights, gradients, optimizer, reference, buffers, activations, sampler, host, rollout, update)
 
 
 def fewest_gpus(model: ModelShape, run: RunShape, gib: float, choices: tuple[int, ...] = (1, 2, 4, 8, 16)) -> int | None:

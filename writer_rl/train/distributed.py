@@ -73,7 +73,7 @@ class World:
         dist.broadcast_object_list(box, src=0)
         return box[0]
 
-    def from_main(self, call: Callable[[], T]) -> T:
+    def decided_by_main(self, call: Callable[[], T]) -> T:
         """What `call` gives on rank 0, on every rank; a ValueError that it raises there is raised on every rank."""
         outcome: Any = None
         if self.is_main:

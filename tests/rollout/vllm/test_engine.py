@@ -371,7 +371,7 @@ def test_this_vllm_knows_every_argument_that_only_gpus_are_given(monkeypatch):
     from rollout.vllm.engine import _gpu_arguments
 
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
-    alone, shared = _gpu_arguments(0.4, 1), _gpu_arguments(0.4, 2)
+    alone, shared = _gpu_arguments(0.4, 1, True), _gpu_arguments(0.4, 2, True)
     assert alone["device_ids"] == [3] and "device_ids" not in shared
     assert {*alone, *shared} <= {field.name for field in fields(EngineArgs)}
 

@@ -9,7 +9,7 @@ from memory_env.corpus.conversations import conversation
 from memory_env.network import Question
 from memory_env.state import MemoryState
 from tests.memory_env.query.memories import CLUB, memory, record
-from writer_rl.evaluation.memory_metrics import attribution_hits, known, memory_metrics, update_hits
+from writer_rl.evaluation.memory_metrics import answer_stands, attribution_hits, memory_metrics, update_hits
 
 
 def question(items, text="?", answer="", **fields):
@@ -29,24 +29,24 @@ def question(items, text="?", answer="", **fields):
     ],
 )
 def test_a_gold_value_stands_in_a_head_of_the_right_owner(items, expected):
-    assert known(question(items), CLUB) is expected
+    assert answer_stands(question(items), CLUB) is expected
 
 
 def test_a_question_about_time_counts_every_version():
-    assert known(question([("Alice", "olives")], temporal_anchors=({"turn_id": "t"},)), CLUB)
+    assert answer_stands(question([("Alice", "olives")], temporal_anchors=({"turn_id": "t"},)), CLUB)
 
 
 def test_a_person_as_the_answer_stands_in_a_record_the_gold_answer_repeats():
     asked = {"text": "Who said that Carol is good at chess?", "answer": "Bob said that Carol is good at chess."}
-    assert known(question([("Bob", "")], **asked), CLUB)
-    assert not known(question([("Zoe", "")], **asked), CLUB)
+    assert answer_stands(question([("Bob", "")], **asked), CLUB)
+    assert not answer_stands(question([("Zoe", "")], **asked), CLUB)
 
 
 def test_without_a_rubric_the_gold_words_have_to_stand_in_one_record():
-    assert known(Question("q", "Q1", "What is Alice's favourite snack?", "figs"), CLUB)
-    assert not known(Question("q", "Q1", "What is Alice's favourite snack?", "dates"), CLUB)
+    assert answer_stands(Question("q", "Q1", "What is Alice's favourite snack?", "figs"), CLUB)
+    assert not answer_stands(Question("q", "Q1", "What is Alice's favourite snack?", "dates"), CLUB)
     options = {"A": "figs", "B": "dates"}
-    assert known(Question("q", "Q1", "What is Alice's snack?", "something long", options=options, correct_option="A"), CLUB)
+    assert answer_stands(Question("q", "Q1", "What is Alice's snack?", "something long", options=options, correct_option="A"), CLUB)
 
 
 def chain(old, new, owner="Bob", layer="per_speaker_core"):
