@@ -74,7 +74,7 @@ def evaluate(config: EvaluationConfig, plan: EvaluationPlan, output: Path) -> Ou
     names = [spec.name for spec in plan.writers]
     if not names or len(set(names)) < len(names):
         raise DataError("--writer: every row needs a name of its own" if names else "--writer: name at least one")
-    print(judging_line(config), file=sys.stderr)
+    judging = judging_line(config)
     networks = networks_of(config, plan.networks)
     output.mkdir(parents=True, exist_ok=True)
     setup = open_setup(config, output)
@@ -89,6 +89,7 @@ def evaluate(config: EvaluationConfig, plan: EvaluationPlan, output: Path) -> Ou
     writers = {
         spec.name: [open_writer(source, config, setup.client, networks) for source in spec.sources] for spec in plan.writers
     }
+    print(judging, file=sys.stderr)
     memories = {name: run.memories(name, seeds) for name, seeds in writers.items()}
     rows = [{"writer": name, **summary(run.results(main, name, memories[name]))} for name in names]
     document = report.evaluation_document(total, frozen, rows)

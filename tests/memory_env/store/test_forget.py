@@ -1,7 +1,8 @@
 import json
-import os
 import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
@@ -14,6 +15,7 @@ from memory_env.store.erase import is_due
 from memory_env.store.forget import allow_again, forget_chat, forget_member, forget_messages, forget_records
 from memory_env.store.store import MemoryStore
 from memory_env.store.tombstones import admitted
+from tests.conftest import PATIENCE, ROOT
 from tests.memory_env.chats import add
 from tests.memory_env.store.test_store import write
 
@@ -236,30 +238,37 @@ def test_while_another_program_reads_the_file_it_says_so_and_the_next_to_open_go
         assert [word for word in traces() if word in bytes_on_disk(memory)] == []
 
 
-class Killed:
-    """Kills the process at the n-th event."""
+DYING = """
+import os, signal, sys
+from pathlib import Path
+from memory_env.store.forget import forget_member
+from memory_env.store.store import MemoryStore
 
-    def __init__(self, number):
-        self.left = number
+path, event, left = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 
-    def __call__(self, *ignored):
-        self.left -= 1
-        if self.left <= 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return 0
+def passed(*ignored):
+    global left
+    left -= 1
+    if left <= 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+store = MemoryStore(path)
+if event == "statement":
+    store.connection.set_trace_callback(passed)
+else:
+    store.connection.set_progress_handler(passed, 1)
+forget_member(store, "Ann")
+os._exit(0)
+"""
 
 
-def forget_and_die(path, prepare):
-    """Forget Ann in a process of its own that `prepare(connection)` may kill; whether it was killed."""
-    child = os.fork()
-    if child == 0:
-        try:
-            store = MemoryStore(path)
-            prepare(store.connection)
-            forget_member(store, "Ann")
-        finally:
-            os._exit(0)
-    return os.waitpid(child, 0)[1] != 0
+def forget_and_die(path, event, number):
+    """Forget Ann in a process of its own, killed at the number-th statement or instruction; whether it got that far."""
+    command = [sys.executable, "-c", DYING, str(path), event, str(number)]
+    code = subprocess.run(command, cwd=ROOT, timeout=PATIENCE).returncode
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
 
 
 def test_killed_at_any_statement_it_is_either_not_begun_or_finished_by_the_next_to_open(memory, tmp_path):
@@ -274,7 +283,7 @@ def test_killed_at_any_statement_it_is_either_not_begun_or_finished_by_the_next_
         folder.mkdir()
         copy = folder / "m.db"
         copy.write_bytes(whole)
-        killed = forget_and_die(copy, lambda db, n=number: db.set_trace_callback(Killed(n)))
+        killed = forget_and_die(copy, "statement", number)
         with MemoryStore(copy) as store:
             assert store.connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             assert not is_due(store.connection)
@@ -293,7 +302,7 @@ def test_killed_at_any_statement_it_is_either_not_begun_or_finished_by_the_next_
 @pytest.mark.parametrize("steps", [50, 200, 800, 1600])
 def test_killed_inside_a_statement_too(memory, tmp_path, steps):
     """The progress handler kills in the middle of one, the rewriting included."""
-    forget_and_die(memory, lambda db: db.set_progress_handler(Killed(steps), 1))
+    forget_and_die(memory, "instruction", steps)
     with MemoryStore(memory) as store:
         assert store.connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         if "Ann" in store.state().roster:

@@ -204,7 +204,7 @@ def run_script(*arguments):
 def test_the_script_itself_trains_two_rounds(folder):
     done = run_script("--config", folder / "config.yaml", "--output_dir", folder / "script", "--trainer.steps", "2")
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) == 3
+    assert len(done.stdout.splitlines()) == 4  # what begins, what a round's line says, two rounds
 
 
 def test_dry_run_shows_configuration_and_plan_without_torch(folder):

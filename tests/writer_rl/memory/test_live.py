@@ -1,6 +1,7 @@
 import json
-import os
 import signal
+import subprocess
+import sys
 from datetime import datetime
 
 import pytest
@@ -10,6 +11,7 @@ from memory_env.replay import Completion
 from memory_env.store import inbox
 from memory_env.store.forget import forget_member
 from memory_env.store.portable import export_json
+from tests.conftest import PATIENCE, ROOT
 from writer_rl import Memory
 
 
@@ -67,23 +69,30 @@ def test_the_same_words_in_one_minute_are_two_messages_and_one_id_is_one(tmp_pat
         assert contents(memory) == ["ok", "ok", "hello"]
 
 
+DYING = """
+import os, signal, sys
+import writer_rl.memory.live as live
+from tests.conftest import PATIENCE, ROOT
+from writer_rl import Memory
+
+def die(*ignored):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+memory = Memory(sys.argv[1])
+for number in range(3):
+    memory.say("Ann", f"message {number}")
+if sys.argv[2] == "write":
+    live.take_out = die  # between the segment's commit and the inbox's
+    memory.flush()
+die()
+"""
+
+
 @pytest.mark.parametrize("after", ["say", "write"])
-def test_a_message_is_not_lost_when_the_process_is_killed(tmp_path, after, monkeypatch):
+def test_a_message_is_not_lost_when_the_process_is_killed(tmp_path, after):
     path = tmp_path / "m.db"
-    child = os.fork()
-    if child == 0:
-        try:
-            memory = Memory(path)
-            for number in range(3):
-                memory.say("Ann", f"message {number}")
-            if after == "write":
-                # Between the segment's commit and the inbox's.
-                monkeypatch.setattr("writer_rl.memory.live.take_out", lambda *ignored: os.kill(os.getpid(), signal.SIGKILL))
-                memory.flush()
-            os.kill(os.getpid(), signal.SIGKILL)
-        finally:
-            os._exit(1)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    done = subprocess.run([sys.executable, "-c", DYING, str(path), after], cwd=ROOT, timeout=PATIENCE)
+    assert done.returncode == -signal.SIGKILL
     with Memory(path) as memory:
         memory.flush()
         assert contents(memory) == ["message 0", "message 1", "message 2"] and memory.live.waiting() == []
