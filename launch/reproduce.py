@@ -171,7 +171,7 @@ def main(argv: list[str]) -> None:
         if start not in checkpoints["SFT"]:
             checkpoints["SFT"].append(start)
         for name, settings in chosen.rows.items():
-            run_folder, title = folder / run_name(name), f"{'GRPO' if name == RL else name}, seed {seed}"
+            run_folder, title = folder / row_folder(name), f"{'GRPO' if name == RL else name}, seed {seed}"
             command = ["launch/grpo.py", "--config", chosen.grpo_config, "--seed", str(seed), "--output_dir", str(run_folder)]
             command += ["--model.path", start, "--rollout.engine", chosen.engine]
             command += ["--trainer.steps", str(chosen.steps)] if chosen.steps else []
@@ -187,7 +187,7 @@ def main(argv: list[str]) -> None:
     finish(output, chosen.sets, chosen.seeds, times)
 
 
-def run_name(row: str) -> str:
+def row_folder(row: str) -> str:
     """The folder of a row's run.
 
     >>> run_name("RL"), run_name("no chain")
@@ -224,7 +224,7 @@ def finish(output: Path, sets: list[str], seeds: list[int], times: dict[str, flo
         print("\n".join(seed_lines(evaluation, metrics, seeds)))
         print(f"results: {folder / 'evaluation.json'}")
     for seed in seeds:
-        grpo = output / f"seed{seed}" / run_name(RL)
+        grpo = output / f"seed{seed}" / row_folder(RL)
         curves = [file for file in (grpo / "reward_curves.png", grpo / "metrics.jsonl") if file.is_file()]
         print(f"curves of seed {seed}: {', '.join(map(str, curves))}")
     print("wall time: " + ", ".join(f"{name} {clock(seconds)}" for name, seconds in times.items()), end="")

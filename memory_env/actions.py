@@ -41,7 +41,7 @@ class AcceptedAction:
 
 
 @dataclass(frozen=True, slots=True)
-class Validation:
+class ValidatedOutput:
     """What validation decided about one output: actions to apply, one error per invalid action, accepted NOOPs."""
 
     accepted_actions: tuple[AcceptedAction, ...]
@@ -137,7 +137,7 @@ def coordinate_error(owner: Any, source: Any, layer: Any, roster: Collection[str
     return ""
 
 
-def validate(actions: Sequence[Any], state: MemoryState, roster: Collection[str], budget: int) -> Validation:
+def validate(actions: Sequence[Any], state: MemoryState, roster: Collection[str], budget: int) -> ValidatedOutput:
     """Judge every action of one output against the state before it; `roster` includes the segment's speakers.
 
     Actions from index `budget` on are not judged (but count as schema-valid where their shape is). An UPDATE cites
@@ -160,7 +160,7 @@ class _Validator:
         self.updated: set[str] = set()
         self.noop = 0
 
-    def judge(self, actions: Sequence[Any]) -> Validation:
+    def judge(self, actions: Sequence[Any]) -> ValidatedOutput:
         schema_valid = 0
         mixed = any(not (isinstance(action, dict) and action.get("action") == "NOOP") for action in actions)
         for place, action in enumerate(actions):
@@ -178,7 +178,7 @@ class _Validator:
                     problem = self._noop(mixed)
             if problem:
                 self.errors.append(f"action {place}: {problem}")
-        return Validation(tuple(self.accepted_actions), tuple(self.errors), self.noop, schema_valid)
+        return ValidatedOutput(tuple(self.accepted_actions), tuple(self.errors), self.noop, schema_valid)
 
     def _noop(self, mixed: bool) -> str:
         if ("NOOP",) in self.accepted:

@@ -24,7 +24,7 @@ _FIELD_SEPARATOR = re.compile(r"\s+[|\uff5c]\s+")
 
 
 @dataclass(frozen=True)
-class Section:
+class PromptSection:
     """One chat message of a prompt file: its role, its source, and the line of the file it starts at."""
 
     role: str
@@ -46,7 +46,7 @@ class PromptTemplate:
     """
 
     path: str
-    sections: tuple[Section, ...]
+    sections: tuple[PromptSection, ...]
     sha256: str
     is_jinja: bool
 
@@ -83,7 +83,7 @@ class PromptTemplate:
         """
         return [{"role": section.role, "content": self._fill(section, values)} for section in self.sections]
 
-    def _fill(self, section: Section, values: Mapping[str, Any]) -> str:
+    def _fill(self, section: PromptSection, values: Mapping[str, Any]) -> str:
         if not self.is_jinja:
             return _FIELD.sub(lambda match: _plain(values.get(match.group(1), match.group())), section.source).strip()
         template = self._compiled(section)
@@ -93,7 +93,7 @@ class PromptTemplate:
             line = _template_line(error) + section.first_line - 1
             raise DataError(f"{self.path}, line {line}: {error or type(error).__name__}; mend the template") from None
 
-    def _compiled(self, section: Section) -> jinja2.Template:
+    def _compiled(self, section: PromptSection) -> jinja2.Template:
         try:
             return _compile(section.source)
         except jinja2.TemplateSyntaxError as error:
@@ -105,7 +105,7 @@ _JINJA = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, trim_bl
 _compile = lru_cache(maxsize=64)(_JINJA.from_string)
 
 
-def _split(text: str, path: str) -> tuple[Section, ...]:
+def _split(text: str, path: str) -> tuple[PromptSection, ...]:
     lines = text.replace("\r\n", "\n").split("\n")
     starts = [(number, match.group(1)) for number, line in enumerate(lines) if (match := _SECTION.match(line))]
     if not starts:
@@ -120,7 +120,7 @@ def _split(text: str, path: str) -> tuple[Section, ...]:
         raise DataError(f"{path}, line {line}: sections are {', '.join(roles)}; write one system, then one user section")
     ends = [number for number, _ in starts[1:]] + [len(lines)]
     sections = tuple(
-        Section(role, "\n".join(lines[number + 1 : end]), number + 2)
+        PromptSection(role, "\n".join(lines[number + 1 : end]), number + 2)
         for (number, role), end in zip(starts, ends, strict=True)
     )
     for section in sections:

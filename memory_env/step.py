@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from memory_env.actions import AcceptedAction, ParsedOutput, Validation, max_actions, parse_completion, validate
+from memory_env.actions import AcceptedAction, ParsedOutput, ValidatedOutput, max_actions, parse_completion, validate
 from memory_env.network import Segment
 from memory_env.provenance import Provenance, lexical_provenance
 from memory_env.records import (
@@ -141,11 +141,11 @@ def _parsed(completion: str | ParsedOutput | list[Any]) -> ParsedOutput:
     return completion if isinstance(completion, ParsedOutput) else ParsedOutput(True, completion)
 
 
-def _judge(output: ParsedOutput, state: MemoryState, prepared: PreparedSegment, budget: int) -> Validation:
+def _judge(output: ParsedOutput, state: MemoryState, prepared: PreparedSegment, budget: int) -> ValidatedOutput:
     if not output.valid:
-        return Validation((), (output.error,), 0, 0)
+        return ValidatedOutput((), (output.error,), 0, 0)
     if not output.actions:
-        return Validation((), ("the action list is empty",), 0, 0)
+        return ValidatedOutput((), ("the action list is empty",), 0, 0)
     return validate(output.actions, state, prepared.speakers.union(state.roster), budget)
 
 

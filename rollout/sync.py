@@ -44,7 +44,7 @@ class SyncError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class SyncProbe:
     """Fixed requests whose log-probabilities engine and trainer must agree on.
 
     Their prompts go through the engine's prefix cache at every sync, so a cache that outlived its weights shows too.
@@ -55,7 +55,9 @@ class Probe:
     requests: tuple[GenerationRequest, ...]
 
     @classmethod
-    def of(cls, prompts: Iterable[Sequence[int]], *, new_tokens: int = 16, max_prompt_tokens: int = 256, seed: int = 0) -> Probe:
+    def of(
+        cls, prompts: Iterable[Sequence[int]], *, new_tokens: int = 16, max_prompt_tokens: int = 256, seed: int = 0
+    ) -> SyncProbe:
         """A probe of the first ``max_prompt_tokens`` tokens of each prompt; samples at temperature 1."""
         sampling = SamplingParams(temperature=1.0, top_p=1.0, max_new_tokens=new_tokens)
         requests = tuple(
@@ -91,7 +93,7 @@ def sync_and_probe(
     engine: Engine,
     named_tensors: Iterable[tuple[str, torch.Tensor]],
     version: int,
-    probe: Probe,
+    probe: SyncProbe,
     trainer_logprobs: TrainerLogprobs,
     *,
     bound: float = BOUNDS[torch.float32],
@@ -142,7 +144,7 @@ def _compare(engine: Engine, ours: Checksums, version: int, reduce_max: Callable
     return len(ours)
 
 
-def measure(engine: Engine, probe: Probe, trainer_logprobs: TrainerLogprobs, started: float | None = None) -> SyncReport:
+def measure(engine: Engine, probe: SyncProbe, trainer_logprobs: TrainerLogprobs, started: float | None = None) -> SyncReport:
     """Compare engine and trainer on the probe without any transfer."""
     started = time.perf_counter() if started is None else started
     generations = engine.generate(probe.requests)

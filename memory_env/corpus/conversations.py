@@ -8,7 +8,7 @@ from functools import cached_property
 
 from memory_env.corpus.generator import generate
 from memory_env.corpus.plan import Plan
-from memory_env.corpus.reference import BiasRates, Taught, biased_actions, complete_actions
+from memory_env.corpus.reference import BiasRates, TeacherRun, biased_actions, complete_actions
 from memory_env.corpus.sets import HELDOUT, SFT_SEEDS, TRAIN, UNSEEN, VALIDATION_SEEDS, Recipe, sft_shape
 from memory_env.corpus.wide import WIDE
 from memory_env.datafile import DataError
@@ -23,11 +23,11 @@ class Conversation:
     plan: Plan
 
     @cached_property
-    def taught(self) -> Taught:
+    def taught(self) -> TeacherRun:
         """The complete teacher: `actions`, `reports` and `states` per position."""
         return complete_actions(self.network, self.plan)
 
-    def biased(self, seed: int, rates: BiasRates | Mapping[str, float] | None = None) -> Taught:
+    def biased(self, seed: int, rates: BiasRates | Mapping[str, float] | None = None) -> TeacherRun:
         """The under-writing teacher (see `BiasRates`)."""
         return biased_actions(self.network, self.plan, seed, rates)
 

@@ -11,7 +11,7 @@ from memory_env.corpus.home import HOME
 from memory_env.corpus.phrasebook import Phrasebook
 from memory_env.corpus.plan import Plan
 from memory_env.corpus.planner import make_plan
-from memory_env.corpus.questions import Asked, ask_about, choose
+from memory_env.corpus.questions import PlannedQuestion, ask_about, choose
 from memory_env.corpus.shapes import Shape
 from memory_env.network import Message, Network, Question, Session
 
@@ -43,7 +43,7 @@ def generate(seed: int, shape: Shape, network_id: str | None = None, book: Phras
     )
 
 
-def _network(plan: Plan, asked: list[Asked], seed: int, shape: Shape, dice: Dice) -> Network:
+def _network(plan: Plan, asked: list[PlannedQuestion], seed: int, shape: Shape, dice: Dice) -> Network:
     sessions = tuple(_session(plan, t, dice) for t in range(len(plan.positions)))
     questions = tuple(_question(plan, sessions, i, q, dice) for i, q in enumerate(asked))
     meta = {
@@ -80,7 +80,7 @@ def _session(plan: Plan, t: int, dice: Dice) -> Session:
     return Session(session_id, t + 1, f"week {t + 1}", start.date().isoformat(), tuple(turns))
 
 
-def _question(plan: Plan, sessions: tuple[Session, ...], number: int, asked: Asked, dice: Dice) -> Question:
+def _question(plan: Plan, sessions: tuple[Session, ...], number: int, asked: PlannedQuestion, dice: Dice) -> Question:
     letters = "ABCD"
     options: Mapping[str, str] | list[Any] = []
     correct = ""
@@ -106,7 +106,7 @@ def _question(plan: Plan, sessions: tuple[Session, ...], number: int, asked: Ask
     )
 
 
-def _anchors(plan: Plan, sessions: tuple[Session, ...], asked: Asked) -> list[dict[str, Any]]:
+def _anchors(plan: Plan, sessions: tuple[Session, ...], asked: PlannedQuestion) -> list[dict[str, Any]]:
     """The turns a question rests on, in chat order."""
     found = sorted(
         (t, event.message, event.operation, event.content)

@@ -20,7 +20,7 @@ CHOICE_RATE = 0.3  # share of the questions with one short answer that offer opt
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlannedQuestion:
     """One question before it gets an id.
 
     `items` and `wrong` are (who, text) pairs: an answer is right iff it states every item for that person and no wrong one.
@@ -39,10 +39,10 @@ class Asked:
     temporal: bool = False
 
 
-def ask_about(plan: Plan, dice: Dice) -> list[Asked]:
+def ask_about(plan: Plan, dice: Dice) -> list[PlannedQuestion]:
     """Every question the plan can answer, in plan order, each in one wording."""
     world = InForce(plan)
-    out: list[Asked] = []
+    out: list[PlannedQuestion] = []
     for index, fact in enumerate(world.facts):
         asker = _ASKERS.get(fact.family)
         if asker:
@@ -51,15 +51,15 @@ def ask_about(plan: Plan, dice: Dice) -> list[Asked]:
     out.extend(_stances(world, dice))
     out.extend(_beliefs(world, dice))
     if not plan.facts:
-        out.append(Asked("Q2", "easy", dice.pick(ask.NOTHING), "Nothing is known.", ((GROUP, "nothing"),)))
+        out.append(PlannedQuestion("Q2", "easy", dice.pick(ask.NOTHING), "Nothing is known.", ((GROUP, "nothing"),)))
     return [_without_true_wrongs(world, question) for question in _once(out)]
 
 
-def choose(candidates: list[Asked], count: int, dice: Dice) -> list[Asked]:
+def choose(candidates: list[PlannedQuestion], count: int, dice: Dice) -> list[PlannedQuestion]:
     """`count` of the questions, spread over the categories by `CATEGORIES`; fewer if there are not as many."""
     queues = {c: dice.shuffled([q for q in candidates if q.category == c]) for c in CATEGORIES}
     taken = {c: dice.between(1, 9) / 10 for c in CATEGORIES}  # so that short lists do not always begin with the same category
-    chosen: list[Asked] = []
+    chosen: list[PlannedQuestion] = []
     while len(chosen) < count and any(queues.values()):
         category = min((c for c in CATEGORIES if queues[c]), key=lambda c: (taken[c] / CATEGORIES[c], c))
         chosen.append(queues[category].pop())
@@ -69,11 +69,11 @@ def choose(candidates: list[Asked], count: int, dice: Dice) -> list[Asked]:
     return [_with_choices(q, dice) for q in chosen]
 
 
-def _once(questions: list[Asked]) -> list[Asked]:
+def _once(questions: list[PlannedQuestion]) -> list[PlannedQuestion]:
     return list({q.question: q for q in reversed(questions)}.values())[::-1]
 
 
-def _without_true_wrongs(world: InForce, question: Asked) -> Asked:
+def _without_true_wrongs(world: InForce, question: PlannedQuestion) -> PlannedQuestion:
     """The question without wrong items that happen to be true of that person through another fact."""
     own = question.facts if question.temporal else ()  # "before" may exclude what holds now
     wrong = [
@@ -82,7 +82,7 @@ def _without_true_wrongs(world: InForce, question: Asked) -> Asked:
     return replace(question, wrong=tuple(dict.fromkeys(wrong)))
 
 
-def _with_choices(question: Asked, dice: Dice) -> Asked:
+def _with_choices(question: PlannedQuestion, dice: Dice) -> PlannedQuestion:
     if len(question.choices) < 4 or not dice.chance(CHOICE_RATE):
         return replace(question, choices=())
     return replace(question, choices=question.choices[:4])
@@ -95,7 +95,7 @@ def _near(values: tuple[str, ...], right: str, first: list[str], dice: Dice) -> 
     return (right, *others[:3])
 
 
-def _value(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
+def _value(world: InForce, index: int, fact: Fact, dice: Dice) -> list[PlannedQuestion]:
     departed = world.left(fact.owner)
     name = ask.DEPARTED.format(a=fact.owner) if departed else fact.owner
     question = dice.pick(ask.VALUE[fact.kind]).format(a=name)
@@ -105,25 +105,25 @@ def _value(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
     category = "Q9" if departed else "Q1"
     difficulty = "hard" if departed else "medium" if tempting else "easy"
     choices = _near(world.plan.book.values[fact.subject], value, tempting, dice)
-    return [Asked(category, difficulty, question, f"{fact.content}.", ((fact.owner, value),), wrong, (index,), choices)]
+    return [PlannedQuestion(category, difficulty, question, f"{fact.content}.", ((fact.owner, value),), wrong, (index,), choices)]
 
 
-def _self(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
+def _self(world: InForce, index: int, fact: Fact, dice: Dice) -> list[PlannedQuestion]:
     """The value; asked as a change (Q8) if there was one."""
     return [] if world.outdated(index) else _value(world, index, fact, dice)
 
 
-def _told(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
+def _told(world: InForce, index: int, fact: Fact, dice: Dice) -> list[PlannedQuestion]:
     """Observations and reported speech: the value (Q1) and who said it (Q4)."""
     wordings = ask.SOURCE_SEEN if fact.family == "observation" else ask.SOURCE_TOLD
     return _value(world, index, fact, dice) + [_source(world, index, fact, dice.pick(wordings))]
 
 
-def _source(world: InForce, index: int, fact: Fact, wording: str) -> Asked:
+def _source(world: InForce, index: int, fact: Fact, wording: str) -> PlannedQuestion:
     what = fact.content if not fact.is_group else fact.content[0].lower() + fact.content[1:]
     others = [m for m in world.plan.members if m not in (fact.source, *fact.members)]
     answer = f"{fact.source} said that {what}."
-    return Asked(
+    return PlannedQuestion(
         "Q4", "medium", wording.format(what=what), answer, ((fact.source, ""),), _not(others), (index,), (fact.source, *others)
     )
 
@@ -133,73 +133,79 @@ def _not(members: list[str] | tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((member, "") for member in members)
 
 
-def _decision(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
+def _decision(world: InForce, index: int, fact: Fact, dice: Dice) -> list[PlannedQuestion]:
     slots = {"e": fact.subject}
     tempting = world.outdated(index) + world.trapped(fact.kind, GROUP)
     wrong = tuple((GROUP, text) for text in tempting)
-    out: list[Asked] = []
+    out: list[PlannedQuestion] = []
     if fact.kind == "decision.event":
         day, spot = fact.values
         both = ((GROUP, day), (GROUP, spot))
-        out.append(Asked("Q2", "medium", dice.pick(ask.EVENT).format(**slots), f"{fact.content}.", both, wrong, (index,)))
+        out.append(
+            PlannedQuestion("Q2", "medium", dice.pick(ask.EVENT).format(**slots), f"{fact.content}.", both, wrong, (index,))
+        )
         if dice.chance(0.5):
             question, value, values = dice.pick(ask.EVENT_DAY), day, world.plan.book.days
         else:
             question, value, values = dice.pick(ask.EVENT_SPOT), spot, world.plan.book.spots
         near = _near(values, value, [t for t in tempting if t in values], dice)
-        out.append(Asked("Q2", "easy", question.format(**slots), f"{fact.content}.", ((GROUP, value),), wrong, (index,), near))
+        out.append(
+            PlannedQuestion("Q2", "easy", question.format(**slots), f"{fact.content}.", ((GROUP, value),), wrong, (index,), near)
+        )
     else:
         near = _near(world.plan.book.values["dish"], fact.values[0], tempting, dice)
         question = dice.pick(ask.DISH).format(**slots)
-        out.append(Asked("Q2", "easy", question, f"{fact.content}.", ((GROUP, fact.values[0]),), wrong, (index,), near))
+        out.append(PlannedQuestion("Q2", "easy", question, f"{fact.content}.", ((GROUP, fact.values[0]),), wrong, (index,), near))
     if not world.outdated(index):
         out.append(_source(world, index, fact, dice.pick(ask.SOURCE_GROUP)))
     return out
 
 
-def _relation(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
+def _relation(world: InForce, index: int, fact: Fact, dice: Dice) -> list[PlannedQuestion]:
     a, b = fact.members
     phrase = fact.values[0]
     tempting = world.trapped("relation", GROUP)
     wrong = tuple((GROUP, text) for text in tempting)
     phrases = tuple(world.plan.book.relations.values())
     question = dice.pick(ask.RELATION).format(a=a, b=b)
-    first = Asked(
+    first = PlannedQuestion(
         "Q7", "medium", question, f"{fact.content}.", ((GROUP, phrase),), wrong, (index,), _near(phrases, phrase, tempting, dice)
     )
     outsiders = [m for m in world.plan.members if m not in fact.members]
     question = dice.pick(ask.RELATION_WHO).format(v=phrase)
-    return [first, Asked("Q7", "medium", question, f"{fact.content}.", ((a, ""), (b, "")), _not(outsiders), (index,))]
+    return [first, PlannedQuestion("Q7", "medium", question, f"{fact.content}.", ((a, ""), (b, "")), _not(outsiders), (index,))]
 
 
-def _norm(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
+def _norm(world: InForce, index: int, fact: Fact, dice: Dice) -> list[PlannedQuestion]:
     rule, occasion = fact.values
     wrong = tuple((GROUP, text) for text in world.trapped("norm", GROUP))
-    which = Asked("Q6", "easy", dice.pick(ask.NORM_AT).format(w=occasion), f"{fact.content}.", ((GROUP, rule),), (), (index,))
+    which = PlannedQuestion(
+        "Q6", "easy", dice.pick(ask.NORM_AT).format(w=occasion), f"{fact.content}.", ((GROUP, rule),), (), (index,)
+    )
     near = _near(world.plan.book.occasions, occasion, world.trapped("norm", GROUP), dice)
-    when = Asked(
+    when = PlannedQuestion(
         "Q6", "medium", dice.pick(ask.NORM_WHEN).format(r=rule), f"{fact.content}.", ((GROUP, occasion),), wrong, (index,), near
     )
     return [which, when]
 
 
-def _exception(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
+def _exception(world: InForce, index: int, fact: Fact, dice: Dice) -> list[PlannedQuestion]:
     others = [m for m in world.plan.members if m not in fact.members]
     question = dice.pick(ask.EXCEPTION).format(r=fact.subject)
     return [
-        Asked(
+        PlannedQuestion(
             "Q6", "hard", question, f"{fact.content}.", ((fact.values[0], ""),), _not(others), (index,), (fact.values[0], *others)
         )
     ]
 
 
-def _presence(world: InForce, index: int, fact: Fact, dice: Dice) -> list[Asked]:
+def _presence(world: InForce, index: int, fact: Fact, dice: Dice) -> list[PlannedQuestion]:
     wordings = ask.LEFT if fact.kind == "leave" else ask.JOINED
     others = [m for m in world.plan.members if m != fact.owner]
-    return [Asked("Q9", "medium", dice.pick(wordings), f"{fact.content}.", ((fact.owner, ""),), _not(others), (index,))]
+    return [PlannedQuestion("Q9", "medium", dice.pick(wordings), f"{fact.content}.", ((fact.owner, ""),), _not(others), (index,))]
 
 
-def _changes(world: InForce, index: int, fact: Fact) -> list[Asked]:
+def _changes(world: InForce, index: int, fact: Fact) -> list[PlannedQuestion]:
     events = world.plan.history(index)
     if len(events) < 2:
         return []
@@ -222,16 +228,18 @@ def _changes(world: InForce, index: int, fact: Fact) -> list[Asked]:
     how = "First: " + ". Then: ".join(event.content for event in events) + "."
     whole = tuple(item for event in events for item in texts(event.values))
     return [
-        Asked(
+        PlannedQuestion(
             "Q8", "hard", ask.BEFORE[fact.kind].format(**slots), f"Before: {was}.", previous, before_wrong, facts, temporal=True
         ),
-        Asked("Q8", "medium", ask.NOW[fact.kind].format(**slots), f"Now: {now}.", current, now_wrong, facts, temporal=True),
-        Asked("Q8", "hard", ask.CHANGED[fact.kind].format(**slots), how, whole, trapped, facts, temporal=True),
+        PlannedQuestion(
+            "Q8", "medium", ask.NOW[fact.kind].format(**slots), f"Now: {now}.", current, now_wrong, facts, temporal=True
+        ),
+        PlannedQuestion("Q8", "hard", ask.CHANGED[fact.kind].format(**slots), how, whole, trapped, facts, temporal=True),
     ]
 
 
-def _stances(world: InForce, dice: Dice) -> list[Asked]:
-    out: list[Asked] = []
+def _stances(world: InForce, dice: Dice) -> list[PlannedQuestion]:
+    out: list[PlannedQuestion] = []
     for topic in dict.fromkeys(f.subject for f in world.facts if f.kind == "stance"):
         held = [(i, f) for i, f in enumerate(world.facts) if f.kind == "stance" and f.subject == topic]
 
@@ -248,26 +256,26 @@ def _stances(world: InForce, dice: Dice) -> list[Asked]:
             choices = tuple(phrase(v) for v in (fact.values[0], *[s for s in lexicon.STANCES if s != fact.values[0]]))
             choices += (f"never spoke of the {topic} plan",)
             item = ((fact.owner, phrase(fact.values[0])),)
-            out.append(Asked("Q3", "easy", question, f"{fact.content}.", item, false_of(fact), (i,), choices))
+            out.append(PlannedQuestion("Q3", "easy", question, f"{fact.content}.", item, false_of(fact), (i,), choices))
         if len(held) < 2:
             continue
         items = tuple((f.owner, phrase(f.values[0])) for _, f in held)
         answer = "; ".join(f.content for _, f in held) + "."
         wrong = tuple(pair for _, f in held for pair in false_of(f))
         indices = tuple(i for i, _ in held)
-        out.append(Asked("Q3", "hard", dice.pick(ask.STANCE_ALL).format(t=topic), answer, items, wrong, indices))
+        out.append(PlannedQuestion("Q3", "hard", dice.pick(ask.STANCE_ALL).format(t=topic), answer, items, wrong, indices))
         for view in lexicon.STANCES:
             alone = [(i, f) for i, f in held if f.values[0] == view]
             if len(alone) == 1 and len(held) > 2:
                 i, fact = alone[0]
                 wrong = _not([f.owner for _, f in held if f.owner != fact.owner])
                 question = dice.pick(ask.ONLY).format(v=view, t=topic)
-                out.append(Asked("Q9", "hard", question, f"Only {fact.content}.", ((fact.owner, ""),), wrong, indices))
+                out.append(PlannedQuestion("Q9", "hard", question, f"Only {fact.content}.", ((fact.owner, ""),), wrong, indices))
     return out
 
 
-def _beliefs(world: InForce, dice: Dice) -> list[Asked]:
-    out: list[Asked] = []
+def _beliefs(world: InForce, dice: Dice) -> list[PlannedQuestion]:
+    out: list[PlannedQuestion] = []
     told = [(i, f) for i, f in enumerate(world.facts) if f.family in ("observation", "reported")]
     for source, owner in dict.fromkeys((f.source, f.owner) for _, f in told):
         said = [(i, f) for i, f in told if (f.source, f.owner) == (source, owner)]
@@ -277,7 +285,9 @@ def _beliefs(world: InForce, dice: Dice) -> list[Asked]:
         wrong = tuple((owner, f.values[0]) for _, f in told if f.owner == owner and f.source != source)
         answer = f"{source} said: " + "; ".join(f.content for _, f in said) + "."
         question = dice.pick(ask.BELIEF).format(a=source, b=owner)
-        out.append(Asked("Q5", "hard" if wrong else "medium", question, answer, items, wrong, tuple(i for i, _ in said)))
+        out.append(
+            PlannedQuestion("Q5", "hard" if wrong else "medium", question, answer, items, wrong, tuple(i for i, _ in said))
+        )
     return out
 
 

@@ -38,7 +38,7 @@ class BiasRates:
 
 
 @dataclass(frozen=True)
-class Taught:
+class TeacherRun:
     """A teacher's run over a network: actions, reports and states, one per position."""
 
     actions: tuple[Actions, ...]
@@ -46,12 +46,12 @@ class Taught:
     states: tuple[MemoryState, ...]
 
 
-def complete_actions(network: Network, plan: Plan) -> Taught:
+def complete_actions(network: Network, plan: Plan) -> TeacherRun:
     """What a perfect Writer does: every event in message order, NOOP where there is none."""
     return _replay(network, plan, [list(position.events) for position in plan.positions])
 
 
-def biased_actions(network: Network, plan: Plan, seed: int, rates: BiasRates | Mapping[str, float] | None = None) -> Taught:
+def biased_actions(network: Network, plan: Plan, seed: int, rates: BiasRates | Mapping[str, float] | None = None) -> TeacherRun:
     """What the under-writing teacher does; `rates` may be a mapping of some of the fields of `BiasRates`.
 
     Consistent: an UPDATE always cites a record this teacher has written.
@@ -77,7 +77,7 @@ def biased_actions(network: Network, plan: Plan, seed: int, rates: BiasRates | M
     return _replay(network, plan, kept)
 
 
-def _replay(network: Network, plan: Plan, kept: list[list[Event]]) -> Taught:
+def _replay(network: Network, plan: Plan, kept: list[list[Event]]) -> TeacherRun:
     state = MemoryState.empty()
     entry: dict[int, str] = {}
     all_actions, reports, states = [], [], []
@@ -103,4 +103,4 @@ def _replay(network: Network, plan: Plan, kept: list[list[Event]]) -> Taught:
         all_actions.append(actions)
         reports.append(report)
         states.append(state)
-    return Taught(tuple(all_actions), tuple(reports), tuple(states))
+    return TeacherRun(tuple(all_actions), tuple(reports), tuple(states))

@@ -74,7 +74,7 @@ class ReadOptions:
             raise ValueError(f"date_order must be one of {', '.join(DATE_ORDERS)}, not {self.date_order!r}")
 
 
-class Names:
+class NamesById:
     """Names by stable id: the last name that an id bore is the one used, the earlier ones are remembered.
 
     Example:
@@ -109,7 +109,7 @@ class Names:
         return found
 
 
-def settle_names(chat: Chat, names: Names) -> None:
+def settle_names(chat: Chat, names: NamesById) -> None:
     """Give every message the current name of its speaker_id, and count who changed it and who shares one."""
     for place, message in enumerate(chat.messages):
         current = names.current(message.speaker_id) if message.speaker_id else message.speaker

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_channels, settle_names
+from memory_env.ingest.chat import Chat, ChatMessage, NamesById, ReadOptions, settle_channels, settle_names
 from memory_env.ingest.json_cursor import JsonCursor
 from memory_env.ingest.placeholders import poll
-from memory_env.ingest.sources import Item, file_pieces
+from memory_env.ingest.sources import ForeignFields, file_pieces
 from memory_env.ingest.text_stream import well_formed
 from memory_env.ingest.times import TimeError, parse_time
 
@@ -32,35 +32,35 @@ def read(path: str | Path, options: ReadOptions) -> Chat:
 
 def parse(cursor: JsonCursor, options: ReadOptions) -> Chat:
     """The chat of an export's document."""
-    chat, names = Chat("Discord channel"), Names()
+    chat, names = Chat("Discord channel"), NamesById()
     header: dict[str, Any] = {}
     for key in cursor.members():
         if key != "messages":
             header[key] = cursor.value()
             if key == "channel":
-                channel = Item.of(header[key], cursor.where, key)
+                channel = ForeignFields.of(header[key], cursor.where, key)
                 chat.channel_id = channel.text("id", "")
                 chat.name = channel.text("name", "") or chat.channel_id or chat.name
             continue
         for place in cursor.elements(key):
-            message = _message(Item.of(cursor.value(), cursor.where, place), chat, options)
+            message = _message(ForeignFields.of(cursor.value(), cursor.where, place), chat, options)
             if message is not None:
                 if message.speaker_id:
                     names.saw(message.speaker_id, message.speaker)
                 chat.messages.append(message)
     cursor.end()
-    Item.of(header, cursor.where).get("channel", dict)
+    ForeignFields.of(header, cursor.where).get("channel", dict)
     settle_names(chat, names)
     settle_channels([chat])
     return chat
 
 
-def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None:
+def _message(item: ForeignFields, chat: Chat, options: ReadOptions) -> ChatMessage | None:
     kind = item.text("type", "Default")
     if kind not in _SPOKEN:
         chat.tally["joins" if kind in _JOINS else "leaves" if kind in _LEAVES else "system messages"] += 1
         return None
-    author = Item.of(item.get("author", dict), item.where, item.at("author"))
+    author = ForeignFields.of(item.get("author", dict), item.where, item.at("author"))
     if author.value.get("isBot") and not options.keep_bots:
         chat.tally["messages of bots"] += 1
         return None
@@ -86,11 +86,11 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
     )  # fmt: skip
 
 
-def _part(item: Item, key: str) -> Item:
-    return Item.of(item.get(key, dict, {}), item.where, item.at(key))
+def _part(item: ForeignFields, key: str) -> ForeignFields:
+    return ForeignFields.of(item.get(key, dict, {}), item.where, item.at(key))
 
 
-def _words(item: Item, chat: Chat) -> str:
+def _words(item: ForeignFields, chat: Chat) -> str:
     """The text of a message or of one that was forwarded, with all that hangs on it."""
     text = _resolved(item.text("content", ""), item)
     parts = [text, _poll(item)]
@@ -108,14 +108,14 @@ def _words(item: Item, chat: Chat) -> str:
     return " ".join(part for part in parts if part.strip())
 
 
-def _embed(embed: Item) -> str:
+def _embed(embed: ForeignFields) -> str:
     told = [embed.text("title", ""), embed.text("description", "")]
     told += [f"{field.text('name', '')}: {field.text('value', '')}" for field in embed.objects("fields", [])]
     words = " - ".join(" ".join(part.split()) for part in told if part.strip(" :"))
     return f"[embed {words}]" if words else "[embed]"
 
 
-def _poll(item: Item) -> str:
+def _poll(item: ForeignFields) -> str:
     asked = _part(item, "poll")
     if not asked.value:
         return ""
@@ -130,7 +130,7 @@ def _plain(value: Any) -> str:
     return well_formed(text) if isinstance(text, str) else ""
 
 
-def _resolved(text: str, item: Item) -> str:
+def _resolved(text: str, item: ForeignFields) -> str:
     """`text` with raw mentions and emoji as a reader sees them: the message itself says who is mentioned."""
     if "<" not in text:
         return text

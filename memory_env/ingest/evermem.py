@@ -11,7 +11,7 @@ from typing import Any
 
 from memory_env.datafile import DataError
 from memory_env.ingest.rows import find_table, read_rows
-from memory_env.ingest.sources import Item, read_chat_json
+from memory_env.ingest.sources import ForeignFields, read_chat_json
 from memory_env.ingest.times import TimeError, instant, parse_time
 from memory_env.network import Network
 
@@ -28,32 +28,32 @@ def read(path: str | Path) -> list[Network]:
     days = _days(folder)
     if not days:
         raise DataError(f"{path}: holds no dialogues (dialogues.jsonl, dialogues.parquet or TOPIC/dialogue.json)")
-    questions: dict[str, list[Item]] = {}
+    questions: dict[str, list[ForeignFields]] = {}
     table = find_table(folder, "qars")
     for row in read_rows(table) if table else ():
         questions.setdefault(row.text("topic_id"), []).append(row)
     return [_network(topic, rows, questions.get(topic, [])) for topic, rows in sorted(days.items())]
 
 
-def _days(folder: Path) -> dict[str, list[tuple[str, Item]]]:
+def _days(folder: Path) -> dict[str, list[tuple[str, ForeignFields]]]:
     """(date, groups) by topic."""
-    days: dict[str, list[tuple[str, Item]]] = {}
+    days: dict[str, list[tuple[str, ForeignFields]]] = {}
     table = find_table(folder, "dialogues")
     if table:
         for row in read_rows(table):
-            groups = Item.of(row.get("dialogues", dict), row.where, row.at("dialogues"))
+            groups = ForeignFields.of(row.get("dialogues", dict), row.where, row.at("dialogues"))
             days.setdefault(row.text("topic_id"), []).append((str(row.value.get("date", ""))[:10], groups))
         return days
     for file in sorted(folder.rglob("dialogue.json")):
-        document = Item.of(read_chat_json(file), str(file))
-        by_date = Item.of(document.get("dialogues", dict, document.value), str(file), "dialogues")
+        document = ForeignFields.of(read_chat_json(file), str(file))
+        by_date = ForeignFields.of(document.get("dialogues", dict, document.value), str(file), "dialogues")
         for date in sorted(by_date.value):
-            groups = Item.of(by_date.get(date, dict), str(file), f"dialogues.{date}")
+            groups = ForeignFields.of(by_date.get(date, dict), str(file), f"dialogues.{date}")
             days.setdefault(file.parent.name, []).append((date, groups))
     return days
 
 
-def _network(topic: str, days: list[tuple[str, Item]], questions: list[Item]) -> Network:
+def _network(topic: str, days: list[tuple[str, ForeignFields]], questions: list[ForeignFields]) -> Network:
     network_id = f"evermem_{topic}"
     sessions: list[dict[str, Any]] = []
     for date, groups in sorted(days, key=lambda day: day[0]):
@@ -84,13 +84,13 @@ def _network(topic: str, days: list[tuple[str, Item]], questions: list[Item]) ->
     return Network.from_dict(document, where=network_id, default_id=network_id)
 
 
-def _first_time(groups: Item, name: str) -> tuple[float, str]:
+def _first_time(groups: ForeignFields, name: str) -> tuple[float, str]:
     rows = groups.value[name] or [{}]
     first = rows[0].get("time", "") if isinstance(rows, list) and isinstance(rows[0], dict) else ""
     return instant(str(first)) or 0.0, name
 
 
-def _turn(row: Item, session_id: str, index: int, group: str) -> dict[str, Any]:
+def _turn(row: ForeignFields, session_id: str, index: int, group: str) -> dict[str, Any]:
     try:
         ts = parse_time(row.text("time"))
     except TimeError as error:
@@ -105,7 +105,7 @@ def _turn(row: Item, session_id: str, index: int, group: str) -> dict[str, Any]:
     }
 
 
-def _question(row: Item) -> dict[str, Any]:
+def _question(row: ForeignFields) -> dict[str, Any]:
     options = row.value.get("options") or []
     if isinstance(options, list) and options:
         options = {chr(ord("A") + place): str(text) for place, text in enumerate(options)}

@@ -11,7 +11,7 @@ from typing import Any
 from memory_env.datafile import DataError
 from memory_env.ingest.chat import ChatMessage
 from memory_env.ingest.sessions import cut, slug
-from memory_env.ingest.sources import Item, read_chat_json, read_jsonl
+from memory_env.ingest.sources import ForeignFields, read_chat_json, read_jsonl
 from memory_env.ingest.times import TimeError, instant, parse_time
 from memory_env.network import Network
 
@@ -41,7 +41,7 @@ def _questions(root: Path, conversation: Path) -> list[dict[str, Any]]:
     found = []
     for file in sorted(file for folder in folders for file in folder.glob("*.jsonl")):
         for line, row in read_jsonl(file):
-            item = Item(row, f"{file}: line {line}")
+            item = ForeignFields(row, f"{file}: line {line}")
             found.append(
                 {
                     "id": f"{file.stem}:{item.text('id')}",
@@ -55,7 +55,7 @@ def _questions(root: Path, conversation: Path) -> list[dict[str, Any]]:
 
 
 def _network(file: Path, domain: str, questions: list[dict[str, Any]]) -> Network:
-    channels = Item.of(read_chat_json(file), str(file))
+    channels = ForeignFields.of(read_chat_json(file), str(file))
     network_id = f"groupmem_{slug(domain)}"
     extras: dict[tuple[str, str], dict[str, Any]] = {}
     sessions: list[tuple[float, str, list[ChatMessage]]] = []
@@ -82,7 +82,7 @@ def _network(file: Path, domain: str, questions: list[dict[str, Any]]) -> Networ
     return Network.from_dict(document, where=str(file), default_id=network_id)
 
 
-def _message(item: Item, channel: str) -> ChatMessage:
+def _message(item: ForeignFields, channel: str) -> ChatMessage:
     try:
         ts = parse_time(item.text("timestamp"))
     except TimeError as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_env.datafile import DataError
-from memory_env.ingest.sources import Item, read_jsonl
+from memory_env.ingest.sources import ForeignFields, read_jsonl
 from memory_env.ingest.times import TimeError, parse_time
 from memory_env.network import Network
 
@@ -25,13 +25,13 @@ def recognises(rows: Any) -> bool:
 
 def read(path: str | Path) -> list[Network]:
     """Read a file, a network per user. DataError with file and line."""
-    networks = [_network(Item.of(row, f"{path}: line {line}")) for line, row in read_jsonl(path)]
+    networks = [_network(ForeignFields.of(row, f"{path}: line {line}")) for line, row in read_jsonl(path)]
     if not networks:
         raise DataError(f"{path}: holds no user")
     return networks
 
 
-def _network(user: Item) -> Network:
+def _network(user: ForeignFields) -> Network:
     network_id = f"halumem_{user.text('uuid')}"
     sessions, questions = [], []
     for number, session in enumerate(user.objects("sessions"), 1):
@@ -79,7 +79,7 @@ def _network(user: Item) -> Network:
     return Network.from_dict(document, where=user.where, default_id=network_id)
 
 
-def _time(item: Item, key: str) -> str:
+def _time(item: ForeignFields, key: str) -> str:
     """ "Dec 15, 2025, 06:11:23" (or ISO 8601) as ISO 8601; "" where there is none."""
     text = item.text(key, "")
     if not text:

@@ -17,11 +17,11 @@ UNSEEN_SHARE = 0.02
 
 
 @dataclass(frozen=True)
-class Line:
+class InventoryLine:
     """One network of the inventory.
 
     Example:
-        Line("manual_update_alpha", "train", 3, 6, 30, 4, {"ADD": 4, "UPDATE": 6})
+        InventoryLine("manual_update_alpha", "train", 3, 6, 30, 4, {"ADD": 4, "UPDATE": 6})
     """
 
     network_id: str
@@ -38,7 +38,7 @@ class Line:
 class Inventory:
     """Lines and warnings; `to_dict()` is inventory.json, `to_text()` what is printed."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[InventoryLine, ...]
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,10 +100,10 @@ def overlaps(parts: dict[str, Sequence[Network]]) -> list[str]:
     return found
 
 
-def _line(part: str, network: Network, teacher: TeacherTrajectory | None, window: int | None) -> Line:
+def _line(part: str, network: Network, teacher: TeacherTrajectory | None, window: int | None) -> InventoryLine:
     actions = Counter(str(action.get("action")) for output in teacher.actions for action in output) if teacher else {}
     handled = network.meta.get("ingest", {}).get("counts", {})
-    return Line(
+    return InventoryLine(
         network.network_id,
         part,
         len(network.speakers),
@@ -166,13 +166,13 @@ def _disorder(network: Network) -> list[str]:
     return found
 
 
-def _cells(line: Line) -> tuple[str, ...]:
+def _cells(line: InventoryLine) -> tuple[str, ...]:
     actions = [line.actions.get(kind, 0) if line.actions else "-" for kind in ("ADD", "UPDATE", "NOOP")]
     numbers = (line.speakers, line.segments, line.messages, line.questions, *actions)
     return (line.network_id, line.part, *map(str, numbers))
 
 
-def _total(part: str, lines: list[Line]) -> tuple[str, ...]:
+def _total(part: str, lines: list[InventoryLine]) -> tuple[str, ...]:
     actions: Counter[str] = Counter()
     for line in lines:
         actions.update(line.actions)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_env.datafile import DataError, parse_json
-from memory_env.ingest.sources import Folder, Item, read_pieces
+from memory_env.ingest.sources import Folder, ForeignFields, read_pieces
 from memory_env.ingest.times import TimeError, from_epoch, parse_time
 
 _BLOCKS = frozenset(("p", "div", "br", "li", "tr", "blockquote"))
@@ -43,12 +43,12 @@ def _natural(name: str) -> list[Any]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
-def part(item: Item, key: str) -> Item:
+def part(item: ForeignFields, key: str) -> ForeignFields:
     """An object inside of `item`; an empty one where it is missing or null."""
-    return Item.of(item.get(key, dict, {}), item.where, item.at(key))
+    return ForeignFields.of(item.get(key, dict, {}), item.where, item.at(key))
 
 
-def time_of(item: Item, key: str, milliseconds: bool = False) -> str:
+def time_of(item: ForeignFields, key: str, milliseconds: bool = False) -> str:
     """A time of `item` as ISO 8601: text, or an epoch in seconds or milliseconds. DataError with its place."""
     try:
         text = item.text(key)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_env.datafile import DataError
-from memory_env.ingest.sources import Item, read_chat_json
+from memory_env.ingest.sources import ForeignFields, read_chat_json
 from memory_env.ingest.times import TimeError, parse_time
 from memory_env.network import Network
 
@@ -31,7 +31,7 @@ def read(path: str | Path) -> list[Network]:
     samples = document if isinstance(document, list) else [document]
     networks = []
     for index, sample in enumerate(samples):
-        fields = Item.of(sample, str(path), f"[{index}]" if isinstance(document, list) else "")
+        fields = ForeignFields.of(sample, str(path), f"[{index}]" if isinstance(document, list) else "")
         name = fields.text("sample_id", "") or (Path(path).stem if len(samples) == 1 else f"{Path(path).stem}-{index}")
         networks.append(_network(fields, name))
     if not networks:
@@ -39,10 +39,10 @@ def read(path: str | Path) -> list[Network]:
     return networks
 
 
-def _network(fields: Item, name: str) -> Network:
+def _network(fields: ForeignFields, name: str) -> Network:
     conversation = fields
     if "conversation" in fields.value:
-        conversation = Item.of(fields.get("conversation", dict), fields.where, fields.at("conversation"))
+        conversation = ForeignFields.of(fields.get("conversation", dict), fields.where, fields.at("conversation"))
     numbers = sorted(int(match[1]) for key in conversation.value if (match := _SESSION.fullmatch(key)))
     network_id = f"locomo_{name}"
     sessions = [_session(conversation, number, network_id) for number in numbers if conversation.get(f"session_{number}", list)]
@@ -61,7 +61,7 @@ def _network(fields: Item, name: str) -> Network:
     )
 
 
-def _session(conversation: Item, number: int, network_id: str) -> dict[str, Any]:
+def _session(conversation: ForeignFields, number: int, network_id: str) -> dict[str, Any]:
     key = f"session_{number}_date_time"
     try:
         ts = parse_time(conversation.text(key))
@@ -77,7 +77,7 @@ def _session(conversation: Item, number: int, network_id: str) -> dict[str, Any]
     return {"session_id": session_id, "session_index": number, "topic": "", "ts": ts, "turns": turns}
 
 
-def _question(item: Item, index: int) -> dict[str, Any]:
+def _question(item: ForeignFields, index: int) -> dict[str, Any]:
     category = item.get("category", int, 0)
     # Category 5 asks for what was never said; `adversarial_answer` is the trap.
     answer = str(item.value.get("answer") or ("not mentioned" if category == 5 else ""))

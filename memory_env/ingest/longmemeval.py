@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_env.datafile import DataError
-from memory_env.ingest.sources import Item, read_chat_json
+from memory_env.ingest.sources import ForeignFields, read_chat_json
 from memory_env.ingest.times import TimeError, parse_time
 from memory_env.network import Network
 
@@ -28,10 +28,10 @@ def read(path: str | Path) -> list[Network]:
     document = read_chat_json(path)
     if not recognises(document):
         raise DataError(f"{path}: is no list of questions with haystack_sessions")
-    return [_network(Item.of(row, str(path), f"[{index}]")) for index, row in enumerate(document)]
+    return [_network(ForeignFields.of(row, str(path), f"[{index}]")) for index, row in enumerate(document)]
 
 
-def _network(row: Item) -> Network:
+def _network(row: ForeignFields) -> Network:
     name = row.text("question_id")
     network_id = f"longmemeval_{name}"
     dates, ids = row.get("haystack_dates", list, []), row.get("haystack_session_ids", list, [])
@@ -46,7 +46,10 @@ def _network(row: Item) -> Network:
     sessions.sort(key=lambda each: each[:2])
     placed, anchors = [], []
     for number, (ts, index, session_id, turns) in enumerate(sessions, 1):
-        told = [Item.of(turn, row.where, f"{row.at('haystack_sessions')}[{index}][{place}]") for place, turn in enumerate(turns)]
+        told = [
+            ForeignFields.of(turn, row.where, f"{row.at('haystack_sessions')}[{index}][{place}]")
+            for place, turn in enumerate(turns)
+        ]
         placed.append(
             {
                 "session_id": f"{network_id}_s{number:03d}",
@@ -88,7 +91,7 @@ def _network(row: Item) -> Network:
     return Network.from_dict(document, where=row.where, default_id=network_id)
 
 
-def _time(row: Item, text: str) -> str:
+def _time(row: ForeignFields, text: str) -> str:
     """ "2023/05/20 (Sat) 02:21" as ISO 8601."""
     try:
         return parse_time(_WEEKDAY.sub("", text).replace("/", "-"))

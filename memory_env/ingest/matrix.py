@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_channels, settle_names
+from memory_env.ingest.chat import Chat, ChatMessage, NamesById, ReadOptions, settle_channels, settle_names
 from memory_env.ingest.json_chats import documents, part, time_of
 from memory_env.ingest.placeholders import poll
-from memory_env.ingest.sources import Item
+from memory_env.ingest.sources import ForeignFields
 
 _MEDIA = {"m.image": "image", "m.video": "video", "m.audio": "audio", "m.file": "file"}
 _POLLS = ("m.poll.start", "org.matrix.msc3381.poll.start")
@@ -26,13 +26,13 @@ def recognises(document: Any) -> bool:
 
 def read(path: str | Path, options: ReadOptions) -> list[Chat]:
     """Read an export, or every room of a folder or archive. DataError with file and place."""
-    chats = [_room(Item.of(document, where), options) for document, where in documents(path) if recognises(document)]
+    chats = [_room(ForeignFields.of(document, where), options) for document, where in documents(path) if recognises(document)]
     settle_channels(chats)
     return chats
 
 
-def _room(header: Item, options: ReadOptions) -> Chat:
-    chat, names = Chat(header.text("room_name", "") or Path(header.where).stem), Names()
+def _room(header: ForeignFields, options: ReadOptions) -> Chat:
+    chat, names = Chat(header.text("room_name", "") or Path(header.where).stem), NamesById()
     places: dict[str, int] = {}
     edits: list[tuple[str, str, str]] = []
     for event in header.objects("messages"):
@@ -67,7 +67,7 @@ def _room(header: Item, options: ReadOptions) -> Chat:
     return chat
 
 
-def _count_member(chat: Chat, names: Names, event: Item, content: Item) -> None:
+def _count_member(chat: Chat, names: NamesById, event: ForeignFields, content: ForeignFields) -> None:
     """A join, leave or new name; the name that a member shows stands here alone."""
     shown = content.text("displayname", "")
     if shown:
@@ -78,7 +78,9 @@ def _count_member(chat: Chat, names: Names, event: Item, content: Item) -> None:
         chat.tally["joins" if membership == "join" else "leaves" if membership in ("leave", "ban") else "system messages"] += 1
 
 
-def _message(event: Item, content: Item, chat: Chat, names: Names, options: ReadOptions) -> ChatMessage | None:
+def _message(
+    event: ForeignFields, content: ForeignFields, chat: Chat, names: NamesById, options: ReadOptions
+) -> ChatMessage | None:
     if content.text("msgtype", "") == "m.notice" and not options.keep_bots:
         chat.tally["messages of bots"] += 1
         return None
@@ -97,7 +99,7 @@ def _message(event: Item, content: Item, chat: Chat, names: Names, options: Read
     )  # fmt: skip
 
 
-def _words(content: Item, chat: Chat) -> str:
+def _words(content: ForeignFields, chat: Chat) -> str:
     kind, body = content.text("msgtype", ""), content.text("body", "").strip()
     if kind in _MEDIA:
         chat.tally["media placeholders"] += 1
@@ -121,12 +123,12 @@ def _without_quote(body: str) -> str:
     return "\n".join(lines[first:]).strip()
 
 
-def _poll(content: Item) -> str:
+def _poll(content: ForeignFields) -> str:
     asked = next((part(content, key) for key in ("m.poll", *_POLLS) if key in content.value), content)
     return poll(_text(part(asked, "question")), [_text(answer) for answer in asked.objects("answers", [])])
 
 
-def _text(item: Item) -> str:
+def _text(item: ForeignFields) -> str:
     for key in ("org.matrix.msc1767.text", "body", "text"):
         if isinstance(item.value.get(key), str):
             return item.text(key)

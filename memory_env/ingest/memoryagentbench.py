@@ -13,7 +13,7 @@ from typing import Any
 from memory_env.datafile import DataError
 from memory_env.ingest.json_chats import part
 from memory_env.ingest.rows import find_table, read_rows
-from memory_env.ingest.sources import Item
+from memory_env.ingest.sources import ForeignFields
 from memory_env.network import Network
 
 SPLITS = ("Accurate_Retrieval", "Test_Time_Learning", "Long_Range_Understanding", "Conflict_Resolution")
@@ -45,7 +45,7 @@ def read(path: str | Path) -> list[Network]:
     return networks
 
 
-def _network(row: Item, split: str, number: int) -> Network:
+def _network(row: ForeignFields, split: str, number: int) -> Network:
     metadata = part(row, "metadata")
     source = metadata.text("source", "") or split
     network_id = f"memoryagentbench_{split}_{number:03d}".lower()

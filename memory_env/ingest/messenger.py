@@ -12,7 +12,7 @@ from typing import Any
 
 from memory_env.ingest.chat import Chat, ChatMessage, ReadOptions, settle_channels
 from memory_env.ingest.json_chats import documents, part, time_of
-from memory_env.ingest.sources import Item
+from memory_env.ingest.sources import ForeignFields
 
 _FILES = ("photos", "videos", "audio_files", "gifs", "files", "media")
 _KINDS = {"photos": "photo", "videos": "video", "audio_files": "audio", "gifs": "gif", "files": "file", "media": "media"}
@@ -33,7 +33,7 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
     for document, where in documents(path):
         if not recognises(document):
             continue
-        header = Item.of(document, where)
+        header = ForeignFields.of(document, where)
         thread = header.text("thread_path", "") or str(Path(where).parent)
         name = _mended(header.text("title", "") or header.text("threadName", "")) or Path(where).stem
         chat = chats.setdefault(thread, Chat(name, channel_id=header.text("thread_path", "")))
@@ -49,7 +49,7 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
     return list(chats.values())
 
 
-def _message(item: Item, chat: Chat) -> ChatMessage | None:
+def _message(item: ForeignFields, chat: Chat) -> ChatMessage | None:
     old = "sender_name" in item.value
     kind = item.text("type", "")
     if kind in _JOINS or kind in _LEAVES:

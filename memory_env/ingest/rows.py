@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_env.datafile import DataError
-from memory_env.ingest.sources import Item, read_chat_json, read_jsonl
+from memory_env.ingest.sources import ForeignFields, read_chat_json, read_jsonl
 
 SUFFIXES = (".jsonl", ".json", ".parquet")
 
@@ -18,7 +18,7 @@ def find_table(folder: Path, name: str) -> list[Path]:
     return [file for file in found if file.stem == name or file.stem.startswith(f"{name}-") or file.parent.name == name]
 
 
-def read_rows(files: Iterable[Path]) -> Iterator[Item]:
+def read_rows(files: Iterable[Path]) -> Iterator[ForeignFields]:
     """The rows of a table's files, each with its place for errors."""
     for file in files:
         rows: Iterable[tuple[int, Any]]
@@ -33,10 +33,10 @@ def read_rows(files: Iterable[Path]) -> Iterator[Item]:
             rows = enumerate(document, 1)
         for number, row in rows:
             where = f"{file}: {'line' if file.suffix == '.jsonl' else 'row'} {number}"
-            yield Item.of(row, where)
+            yield ForeignFields.of(row, where)
 
 
-def hub_rows(dataset: str, table: str) -> Iterator[Item]:
+def hub_rows(dataset: str, table: str) -> Iterator[ForeignFields]:
     """The rows of one configuration of a Hugging Face dataset (needs `datasets` and the network)."""
     try:
         import datasets
@@ -49,7 +49,7 @@ def hub_rows(dataset: str, table: str) -> Iterator[Item]:
         raise DataError(f"{dataset} ({table}): cannot be loaded ({reason}); download it and give the folder") from None
     for split in splits.values():
         for number, row in enumerate(split, 1):
-            yield Item.of(dict(row), f"{dataset} ({table}): row {number}")
+            yield ForeignFields.of(dict(row), f"{dataset} ({table}): row {number}")
 
 
 def _parquet(file: Path) -> Iterator[dict[str, Any]]:

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_channels, settle_names
+from memory_env.ingest.chat import Chat, ChatMessage, NamesById, ReadOptions, settle_channels, settle_names
 from memory_env.ingest.json_chats import documents, part, time_of
-from memory_env.ingest.sources import Item
+from memory_env.ingest.sources import ForeignFields
 
 ME = "me"
 _SPOKEN = {"incoming", "outgoing"}
@@ -37,13 +37,13 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
     chats: list[Chat] = []
     for document, where in documents(path):
         if recognises(document):
-            items = sorted((Item.of(row, where, f"[{index}]") for index, row in enumerate(document)), key=_sent)
+            items = sorted((ForeignFields.of(row, where, f"[{index}]") for index, row in enumerate(document)), key=_sent)
             chats += _frames(items) if any(_is_frame(item.value) for item in items[:20]) else _rows(items, Path(where).stem)
     settle_channels(chats)
     return chats
 
 
-def _sent(item: Item) -> float:
+def _sent(item: ForeignFields) -> float:
     """When a row or chatItem was sent, in milliseconds; what has no time comes first, in its order."""
     frame = item.value.get("chatItem")
     values = (frame.get("dateSent") if isinstance(frame, dict) else None, item.value.get("sent_at"), item.value.get("timestamp"))
@@ -54,9 +54,9 @@ def _sent(item: Item) -> float:
         return 0.0
 
 
-def _rows(items: Iterable[Item], stem: str) -> list[Chat]:
+def _rows(items: Iterable[ForeignFields], stem: str) -> list[Chat]:
     chats: dict[str, Chat] = {}
-    names: dict[str, Names] = {}
+    names: dict[str, NamesById] = {}
     for item in items:
         conversation = item.text("conversationId", "")
         chat = chats.setdefault(conversation, Chat(item.text("conversationName", "") or stem, channel_id=conversation))
@@ -79,7 +79,7 @@ def _rows(items: Iterable[Item], stem: str) -> list[Chat]:
             chat.tally["empty messages"] += 1
             continue
         speaker = item.text("sourceName", "") or identity
-        known = names.setdefault(conversation, Names())
+        known = names.setdefault(conversation, NamesById())
         known.saw(identity, speaker)
         edited = item.value.get("editMessageTimestamp") is not None
         chat.messages.append(
@@ -89,11 +89,11 @@ def _rows(items: Iterable[Item], stem: str) -> list[Chat]:
             )
         )  # fmt: skip
     for conversation, chat in chats.items():
-        settle_names(chat, names.get(conversation, Names()))
+        settle_names(chat, names.get(conversation, NamesById()))
     return list(chats.values())
 
 
-def _frames(items: Iterable[Item]) -> list[Chat]:
+def _frames(items: Iterable[ForeignFields]) -> list[Chat]:
     recipients: dict[str, str] = {}
     chats: dict[str, Chat] = {}
     for item in items:
@@ -113,7 +113,7 @@ def _frames(items: Iterable[Item]) -> list[Chat]:
     return [chat for chat in chats.values() if chat.messages or chat.withdrawn]
 
 
-def _recipient(item: Item) -> str:
+def _recipient(item: ForeignFields) -> str:
     """What a contact, group or the exporter is called."""
     if "self" in item.value:
         return ME
@@ -123,12 +123,12 @@ def _recipient(item: Item) -> str:
     return title or next(filter(None, named), "") or _string(contact, "e164") or f"Signal user {item.text('id', '')}"
 
 
-def _string(item: Item, key: str) -> str:
+def _string(item: ForeignFields, key: str) -> str:
     value = item.value.get(key) if key else ""
     return str(value) if isinstance(value, (str, int)) else ""
 
 
-def _frame_message(item: Item, chat: Chat, recipients: dict[str, str]) -> ChatMessage | None:
+def _frame_message(item: ForeignFields, chat: Chat, recipients: dict[str, str]) -> ChatMessage | None:
     author, sent = item.text("authorId", ""), item.text("dateSent")
     identity = f"{author}:{sent}"
     if "remoteDeletedMessage" in item.value:

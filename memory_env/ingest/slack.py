@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from memory_env.datafile import DataError
-from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, count_namesakes
+from memory_env.ingest.chat import Chat, ChatMessage, NamesById, ReadOptions, count_namesakes
 from memory_env.ingest.slack_blocks import block_text
-from memory_env.ingest.sources import Folder, Item
+from memory_env.ingest.sources import Folder, ForeignFields
 from memory_env.ingest.times import TimeError, from_epoch
 
 _DAY = re.compile(r"^(?:.*/)?([^/]+)/(\d{4}-\d{2}-\d{2})\.json$")
@@ -53,7 +53,7 @@ class _Users:
     """Slack's users: names by id, and who is a bot."""
 
     def __init__(self) -> None:
-        self.names = Names()
+        self.names = NamesById()
         self.bots: set[str] = set()
         self._unknown: set[str] = set()
 
@@ -85,9 +85,9 @@ def _users(folder: Folder, files: list[str]) -> _Users:
         if not isinstance(document, list):
             raise DataError(f"{where}: is no list of users")
         for index, value in enumerate(document):
-            user = Item.of(value, where, f"[{index}]")
+            user = ForeignFields.of(value, where, f"[{index}]")
             identity = user.text("id")
-            profile = Item.of(user.get("profile", dict, {}), where, user.at("profile"))
+            profile = ForeignFields.of(user.get("profile", dict, {}), where, user.at("profile"))
             shown = profile.text("display_name", "") or profile.text("real_name", "") or user.text("real_name", "")
             users.names.saw(identity, shown or user.text("name", "") or identity)
             if user.value.get("is_bot") or identity == "USLACKBOT":
@@ -102,7 +102,7 @@ def _channel_ids(folder: Folder, files: list[str]) -> dict[str, str]:
         if Path(name).name in ("channels.json", "groups.json", "mpims.json"):
             where, document = f"{folder.path}/{name}", folder.json(name)
             for index, value in enumerate(document if isinstance(document, list) else ()):
-                channel = Item.of(value, where, f"[{index}]")
+                channel = ForeignFields.of(value, where, f"[{index}]")
                 ids[channel.text("name", "")] = channel.text("id", "")
     return ids
 
@@ -114,14 +114,14 @@ def _channel(folder: Folder, chat: Chat, files: list[str], users: _Users, option
         if not isinstance(document, list):
             raise DataError(f"{where}: is no list of messages")
         for index, value in enumerate(document):
-            message = _message(Item.of(value, where, f"[{index}]"), chat, users, options)
+            message = _message(ForeignFields.of(value, where, f"[{index}]"), chat, users, options)
             if message is not None:
                 chat.messages.append(message)
     count_namesakes(chat)
     return chat
 
 
-def _message(item: Item, chat: Chat, users: _Users, options: ReadOptions) -> ChatMessage | None:
+def _message(item: ForeignFields, chat: Chat, users: _Users, options: ReadOptions) -> ChatMessage | None:
     subtype = item.text("subtype", "")
     if item.text("type", "message") != "message" or subtype not in _SPOKEN:
         deleted = subtype in ("tombstone", "message_deleted")
@@ -155,11 +155,11 @@ def _message(item: Item, chat: Chat, users: _Users, options: ReadOptions) -> Cha
     reply = thread if thread != stamp else ""
     return ChatMessage(
         sys.intern(speaker), content.strip(), ts, sys.intern(identity), stamp, chat.name, reply, edited, chat.channel_id,
-        Item.of(item.get("edited", dict, {}), item.where, item.at("edited")).text("ts", ""),
+        ForeignFields.of(item.get("edited", dict, {}), item.where, item.at("edited")).text("ts", ""),
     )  # fmt: skip
 
 
-def _attached(item: Item, content: str, users: _Users) -> Iterator[str]:
+def _attached(item: ForeignFields, content: str, users: _Users) -> Iterator[str]:
     """Messages of another channel that were shared, and apps' cards; not the previews of links that the text gives."""
     for part in item.objects("attachments", []):
         if part.text("from_url", "") and part.text("from_url") in content and not part.value.get("is_msg_unfurl"):
@@ -173,11 +173,11 @@ def _attached(item: Item, content: str, users: _Users) -> Iterator[str]:
             yield f"[shared: {' - '.join(told)}]"
 
 
-def _speaker(item: Item, identity: str, users: _Users) -> str:
+def _speaker(item: ForeignFields, identity: str, users: _Users) -> str:
     """A user's name; guests of another workspace stand only in the message's own `user_profile`."""
     if not identity:
         return item.text("username", "") or "unknown"
-    profile = Item.of(item.get("user_profile", dict, {}), item.where, item.at("user_profile"))
+    profile = ForeignFields.of(item.get("user_profile", dict, {}), item.where, item.at("user_profile"))
     guest = profile.text("display_name", "") or profile.text("real_name", "") or profile.text("name", "")
     if guest and not users.names.knows(identity):
         users.names.saw(identity, guest)

@@ -13,7 +13,7 @@ from typing import Any
 
 from memory_env.datafile import DataError
 from memory_env.ingest.rows import find_table, hub_rows, read_rows
-from memory_env.ingest.sources import Item
+from memory_env.ingest.sources import ForeignFields
 from memory_env.ingest.times import TimeError, instant, parse_time
 from memory_env.network import Network
 
@@ -47,10 +47,10 @@ def recognises(names: list[str]) -> bool:
 def read(source: str | Path) -> list[Network]:
     """All networks of a local folder, or of a dataset on the Hub. DataError with file and row."""
     scenarios = {row.text("network_id"): _scenario(row) for row in _table(source, "networks", required=False)}
-    turns: dict[str, list[Item]] = {}
+    turns: dict[str, list[ForeignFields]] = {}
     for row in _table(source, "conversations"):
         turns.setdefault(row.text("network_id"), []).append(row)
-    questions: dict[str, list[Item]] = {}
+    questions: dict[str, list[ForeignFields]] = {}
     for row in _table(source, "qa"):
         questions.setdefault(row.text("network_id"), []).append(row)
     stray = sorted(questions.keys() - turns.keys())
@@ -79,7 +79,7 @@ def split(networks: list[Network]) -> tuple[list[Network], list[Network]]:
     return train, heldout
 
 
-def _table(source: str | Path, name: str, required: bool = True) -> Iterator[Item]:
+def _table(source: str | Path, name: str, required: bool = True) -> Iterator[ForeignFields]:
     folder = Path(source)
     if not folder.exists() and str(source).count("/") == 1:
         yield from hub_rows(str(source), name)
@@ -90,15 +90,15 @@ def _table(source: str | Path, name: str, required: bool = True) -> Iterator[Ite
     yield from read_rows(files)
 
 
-def _scenario(row: Item) -> str:
+def _scenario(row: ForeignFields) -> str:
     for key in ("scenario", "description", "network_name", "name", "group_type"):
         if isinstance(row.value.get(key), str) and row.value[key]:
             return row.value[key]
     return ""
 
 
-def _network(network_id: str, rows: list[Item], questions: list[Item], scenario: str) -> Network:
-    sessions: dict[str, list[Item]] = {}
+def _network(network_id: str, rows: list[ForeignFields], questions: list[ForeignFields], scenario: str) -> Network:
+    sessions: dict[str, list[ForeignFields]] = {}
     for row in rows:
         sessions.setdefault(row.text("session_id"), []).append(row)
     document = {
@@ -112,11 +112,11 @@ def _network(network_id: str, rows: list[Item], questions: list[Item], scenario:
     return Network.from_dict(document, where=rows[0].where, default_id=network_id)
 
 
-def _in_time(sessions: dict[str, list[Item]]) -> list[tuple[str, list[Item]]]:
+def _in_time(sessions: dict[str, list[ForeignFields]]) -> list[tuple[str, list[ForeignFields]]]:
     return sorted(sessions.items(), key=lambda item: (instant(_time(item[1][0])) or 0.0, item[0]))
 
 
-def _time(row: Item) -> str:
+def _time(row: ForeignFields) -> str:
     value = row.value.get("timestamp")
     if isinstance(value, date):
         return value.isoformat()
@@ -126,7 +126,7 @@ def _time(row: Item) -> str:
         raise row.error("timestamp", f"can't be read ({error})") from None
 
 
-def _session(number: int, session_id: str, turns: list[Item]) -> dict[str, Any]:
+def _session(number: int, session_id: str, turns: list[ForeignFields]) -> dict[str, Any]:
     return {
         "session_id": session_id,
         "session_index": number,
@@ -146,7 +146,7 @@ def _session(number: int, session_id: str, turns: list[Item]) -> dict[str, Any]:
     }
 
 
-def _question(row: Item) -> dict[str, Any]:
+def _question(row: ForeignFields) -> dict[str, Any]:
     options: Any = row.value.get("options_json") or []
     if isinstance(options, str):
         try:

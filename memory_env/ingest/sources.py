@@ -150,7 +150,7 @@ def _member_name(info: zipfile.ZipInfo) -> str:
     return info.filename
 
 
-class Item(Fields):
+class ForeignFields(Fields):
     """`Fields` of other people's files, where ids and times may be numbers: `text` takes a number as its digits
     and mends what no file can hold."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_env.datafile import DataError
-from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_names
+from memory_env.ingest.chat import Chat, ChatMessage, NamesById, ReadOptions, settle_names
 from memory_env.ingest.sources import read_chat_json, read_jsonl, read_pieces
 from memory_env.ingest.text_stream import lines_of, well_formed
 from memory_env.ingest.times import DateOrder, NumericTime, TimeError, parse_numeric, parse_time, settle_order
@@ -45,7 +45,7 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
         rows = _csv(path, options)
     unit = "message" if suffix == ".json" else "line"
     chats: dict[str, Chat] = {}
-    names: dict[str, Names] = {}
+    names: dict[str, NamesById] = {}
     places: dict[str, array] = {}
     empty = True
     for line, row in rows:
@@ -59,14 +59,14 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
             chat.tally["empty messages"] += 1
             continue
         if message.speaker_id:
-            names.setdefault(channel, Names()).saw(message.speaker_id, message.speaker)
+            names.setdefault(channel, NamesById()).saw(message.speaker_id, message.speaker)
         chat.messages.append(message)
         places.setdefault(channel, array("L")).append(line)
     if empty:
         raise DataError(f"{path}: holds no message")
     dates = _settle_times(chats, places, options, path, unit)
     for channel, chat in chats.items():
-        settle_names(chat, names.get(channel, Names()))
+        settle_names(chat, names.get(channel, NamesById()))
         chat.dates = dates
         if dates is not None and dates.note:
             chat.notes.append(dates.note)

@@ -92,12 +92,14 @@ class Teacher:
             if not wrong:
                 break
             messages = [*messages, *_correction(actions, report, len(segment.messages))]
-        kept, refused = settle(state, segment, best)
+        kept, refused = longest_valid_run(state, segment, best)
         after, report = step(state, segment, kept)
         return TaughtPosition(segment, kept, refused, attempt + 1, report, after)
 
 
-def settle(state: MemoryState, segment: Segment, actions: Sequence[Any]) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
+def longest_valid_run(
+    state: MemoryState, segment: Segment, actions: Sequence[Any]
+) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
     """(kept, refused with reasons): the longest run of `actions` in their order that the environment takes without error.
 
     Nothing kept is a NOOP, so that every position has an output.

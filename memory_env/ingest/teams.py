@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_channels, settle_names
+from memory_env.ingest.chat import Chat, ChatMessage, NamesById, ReadOptions, settle_channels, settle_names
 from memory_env.ingest.json_chats import documents, html_text, part, time_of
-from memory_env.ingest.sources import Item
+from memory_env.ingest.sources import ForeignFields
 
 _SPOKEN = ("Text", "RichText")
 
@@ -28,7 +28,11 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
         if not recognises(document):
             continue
         if isinstance(document, dict) and "conversations" in document:
-            chats += [chat for row in Item.of(document, where).objects("conversations") if (chat := _conversation(row)).messages]
+            chats += [
+                chat
+                for row in ForeignFields.of(document, where).objects("conversations")
+                if (chat := _conversation(row)).messages
+            ]
         else:
             chats += _graph(document, where, options)
     for chat in chats:
@@ -38,9 +42,9 @@ def read(path: str | Path, options: ReadOptions) -> list[Chat]:
 
 
 def _graph(document: Any, where: str, options: ReadOptions) -> list[Chat]:
-    header = Item.of(document if isinstance(document, dict) else {"value": document}, where)
+    header = ForeignFields.of(document if isinstance(document, dict) else {"value": document}, where)
     chats: dict[str, Chat] = {}
-    names: dict[str, Names] = {}
+    names: dict[str, NamesById] = {}
     rows = header.objects("value" if "value" in header.value else "messages")
     for item in rows:
         identity = item.text("chatId", "") or part(item, "channelIdentity").text("channelId", "")
@@ -57,14 +61,14 @@ def _graph(document: Any, where: str, options: ReadOptions) -> list[Chat]:
             sender = user if user.value else part(part(item, "from"), "application")
             message = _graph_message(item, sender, chat)
             if message is not None:
-                names.setdefault(identity, Names()).saw(message.speaker_id, message.speaker)
+                names.setdefault(identity, NamesById()).saw(message.speaker_id, message.speaker)
                 chat.messages.append(message)
     for identity, chat in chats.items():
-        settle_names(chat, names.get(identity, Names()))
+        settle_names(chat, names.get(identity, NamesById()))
     return list(chats.values())
 
 
-def _graph_message(item: Item, sender: Item, chat: Chat) -> ChatMessage | None:
+def _graph_message(item: ForeignFields, sender: ForeignFields, chat: Chat) -> ChatMessage | None:
     body = part(item, "body")
     text = body.text("content", "")
     parts = [item.text("subject", ""), html_text(text) if body.text("contentType", "html") == "html" else text]
@@ -88,8 +92,8 @@ def _graph_message(item: Item, sender: Item, chat: Chat) -> ChatMessage | None:
     )  # fmt: skip
 
 
-def _conversation(row: Item) -> Chat:
-    chat, names = Chat(row.text("displayName", "") or row.text("id", ""), channel_id=row.text("id", "")), Names()
+def _conversation(row: ForeignFields) -> Chat:
+    chat, names = Chat(row.text("displayName", "") or row.text("id", ""), channel_id=row.text("id", "")), NamesById()
     for item in row.objects("MessageList", []):
         kind, identity = item.text("messagetype", ""), item.text("from", "")
         if item.value.get("properties") and "deletetime" in part(item, "properties").value:

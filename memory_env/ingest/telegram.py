@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from memory_env.datafile import DataError
-from memory_env.ingest.chat import Chat, ChatMessage, Names, ReadOptions, settle_channels, settle_names
+from memory_env.ingest.chat import Chat, ChatMessage, NamesById, ReadOptions, settle_channels, settle_names
 from memory_env.ingest.json_cursor import JsonCursor
 from memory_env.ingest.placeholders import poll
-from memory_env.ingest.sources import Folder, Item, file_pieces
+from memory_env.ingest.sources import Folder, ForeignFields, file_pieces
 from memory_env.ingest.text_stream import well_formed
 from memory_env.ingest.times import TimeError, from_epoch, instant, parse_time
 
@@ -85,7 +85,7 @@ class _ChatReader:
 
     def __init__(self, cursor: JsonCursor, options: ReadOptions, place: str = ""):
         self._cursor, self._options, self._place = cursor, options, place
-        self._chat, self._names = Chat("Telegram chat"), Names()
+        self._chat, self._names = Chat("Telegram chat"), NamesById()
         self._header: dict[str, Any] = {}
         self._heard = False
 
@@ -94,10 +94,10 @@ class _ChatReader:
         if key == "messages":
             self._heard = True
             for where in self._cursor.elements(place):
-                self._add(Item.of(self._cursor.value(), self._cursor.where, where))
+                self._add(ForeignFields.of(self._cursor.value(), self._cursor.where, where))
         elif key in ("name", "id"):
             self._header[key] = self._cursor.value()
-            header = Item.of(self._header, self._cursor.where, self._place)
+            header = ForeignFields.of(self._header, self._cursor.where, self._place)
             self._chat.channel_id = header.text("id", "")
             self._chat.name = header.text("name", "") or self._chat.channel_id or self._chat.name
         else:
@@ -106,11 +106,11 @@ class _ChatReader:
     def finish(self) -> Chat:
         """The chat. DataError if it had no messages."""
         if not self._heard:
-            Item.of({}, self._cursor.where, self._place).get("messages", list)
+            ForeignFields.of({}, self._cursor.where, self._place).get("messages", list)
         settle_names(self._chat, self._names)
         return self._chat
 
-    def _add(self, item: Item) -> None:
+    def _add(self, item: ForeignFields) -> None:
         if item.text("type", "message") != "message":
             action = item.text("action", "")
             self._chat.tally["joins" if action in _JOINS else "leaves" if action in _LEAVES else "system messages"] += 1
@@ -122,7 +122,7 @@ class _ChatReader:
             self._chat.messages.append(message)
 
 
-def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None:
+def _message(item: ForeignFields, chat: Chat, options: ReadOptions) -> ChatMessage | None:
     identity = item.text("from_id", "")
     speaker = item.text("from", "")
     if not speaker:
@@ -153,7 +153,7 @@ def _message(item: Item, chat: Chat, options: ReadOptions) -> ChatMessage | None
     )  # fmt: skip
 
 
-def _text(item: Item, key: str = "text") -> str:
+def _text(item: ForeignFields, key: str = "text") -> str:
     """`key` is a string, or a list of strings and {"type", "text"} objects."""
     value = item.value.get(key)
     if key == "text" and value in (None, ""):
@@ -166,7 +166,7 @@ def _text(item: Item, key: str = "text") -> str:
     return well_formed("".join(part for part in parts if isinstance(part, str)))
 
 
-def _placeholder(item: Item) -> str:
+def _placeholder(item: ForeignFields) -> str:
     """What stands for all that a message holds besides its text."""
     kind = item.text("media_type", "")
     if kind == "sticker":
@@ -179,8 +179,8 @@ def _placeholder(item: Item) -> str:
     return structured or (f"[file {item.text('file_name', '')}".strip() + "]" if "file" in item.value else "")
 
 
-def _part(item: Item, key: str) -> Item:
-    return Item.of(item.get(key, dict, {}), item.where, item.at(key))
+def _part(item: ForeignFields, key: str) -> ForeignFields:
+    return ForeignFields.of(item.get(key, dict, {}), item.where, item.at(key))
 
 
 def _listed(what: str, *words: str) -> str:
@@ -188,35 +188,35 @@ def _listed(what: str, *words: str) -> str:
     return f"[{what}: {told}]" if told else f"[{what}]"
 
 
-def _poll(item: Item) -> str:
+def _poll(item: ForeignFields) -> str:
     asked = _part(item, "poll")
     return poll(_text(asked, "question"), [_text(answer) for answer in asked.objects("answers", [])])
 
 
-def _to_do(item: Item) -> str:
+def _to_do(item: ForeignFields) -> str:
     tasks = _part(item, "todo_list")
     lists = (tasks.objects(key, []) for key in ("answers", "items", "tasks"))
     return _listed("to-do list", "; ".join([_text(tasks, "title"), *(_text(task) for tasks in lists for task in tasks)]))
 
 
-def _location(item: Item) -> str:
+def _location(item: ForeignFields) -> str:
     place = _part(item, "location_information")
     named = item.text("place_name", ""), item.text("address", "")
     return _listed("location", *(named if any(named) else (place.text("latitude", ""), place.text("longitude", ""))))
 
 
-def _contact(item: Item) -> str:
+def _contact(item: ForeignFields) -> str:
     contact = _part(item, "contact_information")
     name = f"{contact.text('first_name', '')} {contact.text('last_name', '')}".strip()
     return _listed("contact", name, contact.text("phone_number", ""))
 
 
-def _invoice(item: Item) -> str:
+def _invoice(item: ForeignFields) -> str:
     invoice = _part(item, "invoice_information")
     return _listed("invoice", invoice.text("title", ""), invoice.text("description", ""))
 
 
-_STRUCTURED: dict[str, Callable[[Item], str]] = {
+_STRUCTURED: dict[str, Callable[[ForeignFields], str]] = {
     "poll": _poll,
     "todo_list": _to_do,
     "location_information": _location,
@@ -226,7 +226,7 @@ _STRUCTURED: dict[str, Callable[[Item], str]] = {
 }
 
 
-def _time(item: Item) -> str:
+def _time(item: ForeignFields) -> str:
     """`date` is local time without a zone; with `date_unixtime` beside it the zone is known."""
     local, epoch = item.text("date", ""), item.text("date_unixtime", "")
     try:

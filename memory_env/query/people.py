@@ -67,7 +67,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class QuestionReading:
     """One way to understand a question: whom each name means, the projection that follows, and the names nobody bears."""
 
     projection: Projection
@@ -175,7 +175,7 @@ def _taken(token: re.Match[str], found: list[Named]) -> bool:
     return any(token.start() < other.end and other.start < token.end() for other in found)
 
 
-def readings(question: str, roster: tuple[str, ...]) -> tuple[Reading, ...]:
+def readings(question: str, roster: tuple[str, ...]) -> tuple[QuestionReading, ...]:
     """Every way to read a question's names; one where no name is ambiguous.
 
     Example: "Does Sam know Ana?" with Sam Lee and Sam Roy -> a reading of (Sam Lee, Ana) and one of (Sam Roy, Ana).
@@ -184,7 +184,7 @@ def readings(question: str, roster: tuple[str, ...]) -> tuple[Reading, ...]:
     unknown = tuple(dict.fromkeys(named.text for named in people if not named.members))
     known = [named for named in people if named.members]
     choices = _choices(known)
-    return tuple(Reading(_project(question, roster, known, choice), unknown) for choice in choices)
+    return tuple(QuestionReading(_project(question, roster, known, choice), unknown) for choice in choices)
 
 
 def _choices(known: list[Named]) -> list[tuple[str, ...]]:

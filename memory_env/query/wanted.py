@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from memory_env.query.answer.clauses import KIN
-from memory_env.query.people import Reading, find_people
+from memory_env.query.people import QuestionReading, find_people
 from memory_env.query.retrieve.terms import stem, terms, words
 from memory_env.query.synonyms import canonical
 
@@ -98,7 +98,7 @@ class Wanted:
         return len(self.words) if len(self.words) <= 2 else -(-len(self.words) * 3 // 5)
 
 
-def wanted(question: str, reading: Reading) -> Wanted:
+def wanted(question: str, reading: QuestionReading) -> Wanted:
     """What a question wants under one reading of its names."""
     projection = reading.projection
     issue = projection.issue
@@ -155,7 +155,7 @@ def _issue_words(issue: str) -> list[str]:
     return [word for word in words(issue) if stem(word) in kept and stem(word) not in _GENERIC]
 
 
-def _marked(question: str, reading: Reading) -> str:
+def _marked(question: str, reading: QuestionReading) -> str:
     """The question with XX for every member's name."""
     parts, place = [], 0
     for named in find_people(question, tuple(sorted(reading.projection.names)) or ("",)):

@@ -52,7 +52,7 @@ def known_chats(store: MemoryStore) -> list[KnownChat]:
     return [KnownChat(*row) for row in store.connection.execute(query)]
 
 
-def settle(store: MemoryStore, chat: Chat) -> Chat:
+def identified(store: MemoryStore, chat: Chat) -> Chat:
     """`chat` as the memory knows it: under its channel and id, its dates in the order that is right for both.
 
     A chat that is new is noted in the file. What had to be assumed or put right is added to the chat's notes.

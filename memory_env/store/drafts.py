@@ -17,10 +17,10 @@ NOBODY = "none"
 """The Writer of segments that are kept word for word only."""
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class WriterOutput:
     """A Writer's output on a segment. `refused` is why there is none ("" where there is one).
 
-    Example: Draft('{"actions":[{"action":"NOOP"}]}')
+    Example: WriterOutput('{"actions":[{"action":"NOOP"}]}')
     """
 
     completion: str
@@ -34,7 +34,7 @@ class Rewritten:
 
     position: int
     writer: str
-    draft: Draft
+    draft: WriterOutput
     report: Report
     records: tuple[Record, ...]
     edges: tuple[Edge, ...]
@@ -85,14 +85,14 @@ def message_ids(store: MemoryStore, position: int) -> list[str]:
     return [entry_id for (entry_id,) in store.connection.execute(query, (position,))]
 
 
-def draft(store: MemoryStore, writer: str, position: int) -> Draft | None:
+def draft(store: MemoryStore, writer: str, position: int) -> WriterOutput | None:
     """What a Writer has written already, in an attempt that did not come to its end."""
     query = "SELECT completion, hit_length_limit, refused FROM drafts WHERE writer = ? AND position = ?"
     row = store.connection.execute(query, (writer, position)).fetchone()
-    return Draft(row[0], bool(row[1]), row[2]) if row else None
+    return WriterOutput(row[0], bool(row[1]), row[2]) if row else None
 
 
-def keep_draft(store: MemoryStore, writer: str, position: int, made: Draft) -> None:
+def keep_draft(store: MemoryStore, writer: str, position: int, made: WriterOutput) -> None:
     """Keep an output at once: it may have been paid for."""
     with store.changing() as db:
         values = (writer, position, well_formed(made.completion), int(made.hit_length_limit), made.refused)

@@ -13,10 +13,10 @@ from memory_env.ingest.chat import Chat, ChatMessage, name_form
 from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES, without_repeats
 from memory_env.ingest.times import instant
 from memory_env.store.changes import Changes, Edit, apply_edits, is_newer, rename, withdraw
-from memory_env.store.chats import settle
+from memory_env.store.chats import identified
 from memory_env.store.intake import WINDOW, cut_segments
 from memory_env.store.keys import message_keys
-from memory_env.store.near import Said, matched, words_key
+from memory_env.store.near import ComparedMessage, matched, words_key
 from memory_env.store.store import Arrived, MemoryStore, edit_of
 from memory_env.store.tombstones import admitted
 
@@ -40,7 +40,7 @@ class Taken:
 @dataclass(frozen=True, slots=True)
 class _Held:
     place: int
-    said: Said
+    said: ComparedMessage
     message_id: str
     key: bytes
 
@@ -56,7 +56,7 @@ def take_in(
     taken = Taken()
     fresh: list[tuple[ChatMessage, bytes]] = []
     for chat in chats:
-        chat = settle(store, chat)
+        chat = identified(store, chat)
         messages, held_back = admitted(store.connection, without_repeats(chat))
         taken.held_back += held_back
         new = _new_of(store, chat, messages, taken)
@@ -136,8 +136,8 @@ def _edit(message: ChatMessage, held: _Held, edits: list[Edit]) -> None:
         edits.append(Edit(held.place, message.content, edit_of(message)))
 
 
-def _said(message: ChatMessage) -> Said:
-    return Said(name_form(message.speaker), instant(message.ts), message.content, edit_of(message))
+def _said(message: ChatMessage) -> ComparedMessage:
+    return ComparedMessage(name_form(message.speaker), instant(message.ts), message.content, edit_of(message))
 
 
 def _held(store: MemoryStore, channel: str, messages: Sequence[ChatMessage]) -> list[_Held]:
@@ -152,7 +152,7 @@ def _held(store: MemoryStore, channel: str, messages: Sequence[ChatMessage]) -> 
         (channel, low, high, undated),
     )
     return [
-        _Held(place, Said(forms.get(speaker, speaker), at, content, edited), message_id, key)
+        _Held(place, ComparedMessage(forms.get(speaker, speaker), at, content, edited), message_id, key)
         for place, speaker, at, content, edited, message_id, key in rows
     ]
 

@@ -17,7 +17,7 @@ WINDOW = 25
 _Window = list[tuple[Message, ChatMessage, bytes]]
 
 
-class Names:
+class CanonicalNames:
     """Canonical names that stay as they are while members join: who is in the memory keeps their name."""
 
     def __init__(self, store: MemoryStore):
@@ -73,7 +73,7 @@ def cut_segments(
     """New messages, with their keys, as segments."""
     if window < 1 or most < 1:
         raise ValueError(f"window and most must be at least 1, got {window} and {most}")
-    names = Names(store)
+    names = CanonicalNames(store)
     names.admit(message for message, _ in fresh)
     by_channel: dict[str, list[tuple[ChatMessage, bytes]]] = {}
     for message, key in fresh:
@@ -104,7 +104,7 @@ def _merged(channels: list[list[_Window]]) -> list[_Window]:
 
 
 class _Cutter:
-    def __init__(self, store: MemoryStore, names: Names, window: int, gap_hours: float, most: int):
+    def __init__(self, store: MemoryStore, names: CanonicalNames, window: int, gap_hours: float, most: int):
         self._store, self._names = store, names
         self._window, self._gap, self._most = window, gap_hours * 3600, most
         self._sessions = store.sessions()

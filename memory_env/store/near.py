@@ -18,11 +18,11 @@ MINUTE = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ComparedMessage:
     """A message for comparing: who, when (seconds since 1970, None if unknown), what; `edited` where it was.
 
     Example:
-        Said("Ann", 1714557600.0, "hello")
+        ComparedMessage("Ann", 1714557600.0, "hello")
     """
 
     speaker: str
@@ -46,7 +46,7 @@ def minute_of(at: float | None) -> float:
     return -1.0 if at is None else at // MINUTE
 
 
-def matched(held: Sequence[Said], told: Sequence[Said]) -> list[int | None]:
+def matched(held: Sequence[ComparedMessage], told: Sequence[ComparedMessage]) -> list[int | None]:
     """For every told message the place of the held one that it is, or None for a new one.
 
     First equal texts at equal times, then equal words in one minute (one of the two may have seconds), then, of what is
@@ -78,7 +78,9 @@ def matched(held: Sequence[Said], told: Sequence[Said]) -> list[int | None]:
     return found
 
 
-def _match_edits(held: Sequence[Said], told: Sequence[Said], found: list[int | None], rest: list[int]) -> None:
+def _match_edits(
+    held: Sequence[ComparedMessage], told: Sequence[ComparedMessage], found: list[int | None], rest: list[int]
+) -> None:
     by_minute: dict[tuple[str, float], list[int]] = {}
     for index in rest:
         by_minute.setdefault((held[index].speaker, minute_of(held[index].at)), []).append(index)

@@ -28,7 +28,7 @@ _MARK = re.compile(r"[\"“„«»‚‘「『>]")
 Words = tuple[str, ...]
 
 
-def words_of(text: str) -> Words:
+def folded_words(text: str) -> Words:
     """The words of a text, case folded.
 
     Example:
@@ -57,7 +57,7 @@ class Quotations:
         self._theirs: set[Words] = set()
         said: list[str] = []
         for when, text in texts:
-            words = words_of(text)
+            words = folded_words(text)
             runs = [words[i : i + RUN_WORDS] for i in range(len(words) - RUN_WORDS + 1)]
             runs = [run for run in runs if letters_in(run) >= RUN_LETTERS]
             if WHOLE_WORDS <= len(words) < RUN_WORDS or not runs:
@@ -100,7 +100,7 @@ class Quotations:
                     yield place, run
 
     def _spans(self, text: str, when: float) -> list[tuple[int, int]]:
-        words = words_of(text)
+        words = folded_words(text)
         runs = list(self._runs(words))
         self._theirs.update(run for _, run in runs if when < self._since[run])
         hits = [(place, len(run)) for place, run in runs if run not in self._theirs]

@@ -41,11 +41,11 @@ class Arrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSegment:
     """What became of an arrived segment: the Writer's output and the records of both tracks that came of it.
 
     Example:
-        Written(arrived, "none", '{"actions":[{"action":"NOOP"}]}', report, messages, records=(), edges=())
+        WrittenSegment(arrived, "none", '{"actions":[{"action":"NOOP"}]}', report, messages, records=(), edges=())
     """
 
     arrived: Arrived
@@ -170,7 +170,7 @@ class MemoryStore:
         # The highest number, not a count: a session whose messages were all forgotten keeps its name.
         return self._one("SELECT coalesce(max(CAST(substr(session, 2) AS INTEGER)), 0) FROM messages")
 
-    def append(self, segments: Iterable[Written]) -> None:
+    def append(self, segments: Iterable[WrittenSegment]) -> None:
         """Add segments in one transaction. DataError where the file can't take them, OSError for a full disk; then it holds
         none of them."""
         with self.changing():
@@ -204,7 +204,7 @@ class MemoryStore:
                 raise OSError(errno.ENOSPC, f"{self.path}: {reason}") from None
             raise DataError(f"{self.path}: {_reason(error)}") from None
 
-    def _append(self, written: Written) -> None:
+    def _append(self, written: WrittenSegment) -> None:
         segment, position = written.arrived.segment, written.arrived.segment.position
         times = [at for message in segment.messages if (at := instant(message.ts)) is not None]
         report = json.dumps(written.report.to_dict(), ensure_ascii=False)

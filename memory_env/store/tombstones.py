@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from memory_env.ingest.chat import ChatMessage
 from memory_env.store.keys import message_keys
-from memory_env.store.quotations import WHOLE_WORDS, words_of
+from memory_env.store.quotations import WHOLE_WORDS, folded_words
 
 _KEY = "tombstone_key"
 _SIZE = 16
@@ -67,12 +67,12 @@ class Tombstones:
     def message(self, key: bytes, speaker: str, content: str) -> list[bytes]:
         """Those of one message: its key, and, where it says enough to be told apart, who said what."""
         digests = [self._digest("message", key.hex())]
-        words = words_of(content)
+        words = folded_words(content)
         return [*digests, self._digest("said", identity(speaker), *words)] if len(words) >= WHOLE_WORDS else digests
 
     def record(self, owner: str, source: str, layer: str, content: str) -> bytes:
         """That of a derived record: the same content in the same coordinates is not written again."""
-        return self._digest("record", owner, source, layer, *words_of(content))
+        return self._digest("record", owner, source, layer, *folded_words(content))
 
     def chat(self, *names: str) -> list[bytes]:
         """Those of a chat, by its name and its id."""

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from rollout.engine import EngineDied, EngineError, EngineStateError, Generation, GenerationRequest
-from rollout.vllm.model_weights import checked, expected_shapes
-from rollout.vllm.server import ERRORS, read_state
+from rollout.vllm.model_weights import checked_tensors, expected_shapes
+from rollout.vllm.server import ERRORS, read_server_state
 from rollout.vllm.weight_files import weight_files
 
 
@@ -123,7 +123,7 @@ class VLLMServerEngine:
         self._require_open("update_weights")
         if self._connection is None or not self._alive():
             self.restart()  # another rank may have lost the server before this one noticed
-        pairs = checked(named_tensors, self._expected, self._model)
+        pairs = checked_tensors(named_tensors, self._expected, self._model)
         if self._leader:
             largest = 4 * sum(shape.numel() for shape in self._expected.values())  # bytes, if they are float32
             with weight_files(pairs, self._sync_folder, total_bytes=largest) as folder:
@@ -215,7 +215,7 @@ class VLLMServerEngine:
             return False
 
     def _connect(self) -> dict[str, Any]:
-        address, key = read_state(self._state_file)
+        address, key = read_server_state(self._state_file)
         try:
             self._connection = Client(address, authkey=key)
         except (OSError, EOFError, AuthenticationError) as error:

@@ -33,7 +33,7 @@ from rollout.vllm.library import (
     incompatible,
     keeping_trainer_state,
 )
-from rollout.vllm.model_weights import checked, expected_shapes
+from rollout.vllm.model_weights import checked_tensors, expected_shapes
 
 CPU_BLOCK_SIZE = 32
 """vLLM's default on CPUs, 128, leaves most of a short prompt out of the prefix cache; 32 is the least it takes."""
@@ -152,7 +152,7 @@ class VLLMEngine:
         A transfer that breaks off leaves layers without weights: the engine counts as dead until ``restart``.
         """
         self._require_awake("update_weights")
-        pairs = checked(named_tensors, self._expected, self.model_path)
+        pairs = checked_tensors(named_tensors, self._expected, self.model_path)
         self._reload({"weights_iterator": pairs}, version, pairs)
 
     def load_files(self, folder: str, version: int) -> None:

@@ -30,7 +30,7 @@ def expected_shapes(model_path: str) -> dict[str, torch.Size]:
     return {name: parameter.shape for name, parameter in model.named_parameters(remove_duplicate=False)}
 
 
-def checked(
+def checked_tensors(
     named_tensors: Iterable[tuple[str, torch.Tensor]], expected: dict[str, torch.Size], owner: str
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """Pass tensors on; ValueError for an unknown name, another shape, or, at the end, one that was not sent."""

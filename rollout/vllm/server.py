@@ -154,7 +154,7 @@ class VLLMServer:
         self.waiting = still
 
 
-def read_state(path: Path) -> tuple[tuple[str, int], bytes]:
+def read_server_state(path: Path) -> tuple[tuple[str, int], bytes]:
     """Address and key of a running server. Raises EngineError naming the remedy."""
     try:
         state = json.loads(path.read_text())

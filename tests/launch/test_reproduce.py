@@ -10,7 +10,7 @@ import time
 import pytest
 
 from launch.cli import UsageError
-from launch.reproduce import StageFailed, arguments, evaluation_folder, main, model, run_name, seed_lines, stage
+from launch.reproduce import StageFailed, arguments, evaluation_folder, main, model, row_folder, seed_lines, stage
 from tests.conftest import PATIENCE
 from tests.launch.scripts import ROOT, refused
 
@@ -129,7 +129,7 @@ def test_a_run_that_was_validated_ends_with_its_best_checkpoint(tmp_path):
 
 
 def test_rows_and_sets_have_folders_of_their_own(tmp_path):
-    assert (run_name("RL"), run_name("no chain")) == ("grpo", "no-chain")
+    assert (row_folder("RL"), row_folder("no chain")) == ("grpo", "no-chain")
     assert evaluation_folder(tmp_path, "corpus:unseen").name == "evaluation-unseen"
     assert evaluation_folder(tmp_path, "data/mine.json").name == "evaluation-mine.json"
 

@@ -6,10 +6,10 @@ import torch
 from rollout.checksum import named_checksums
 from rollout.engine import EngineStateError
 from rollout.hf.engine import HFEngine
-from rollout.sync import Probe, SyncError, measure, module_logprobs, sync_and_probe
+from rollout.sync import SyncError, SyncProbe, measure, module_logprobs, sync_and_probe
 from rollout.weights import named_weights
 
-PROBE = Probe.of([range(5, 60), range(30, 40)], new_tokens=6)
+PROBE = SyncProbe.of([range(5, 60), range(30, 40)], new_tokens=6)
 
 
 def shake(model, scale=0.05):
@@ -201,5 +201,5 @@ def test_weights_are_grouped_within_the_byte_bound(build_model):
 
 def test_a_probe_needs_a_prompt():
     with pytest.raises(ValueError, match="at least one prompt"):
-        Probe.of([])
-    assert len(Probe.of([range(5, 400)], max_prompt_tokens=64).requests[0].prompt_ids) == 64
+        SyncProbe.of([])
+    assert len(SyncProbe.of([range(5, 400)], max_prompt_tokens=64).requests[0].prompt_ids) == 64

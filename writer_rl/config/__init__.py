@@ -2,7 +2,7 @@
 
 from writer_rl.config.kinds import KINDS, EvaluationConfig, GRPOConfig, SFTConfig, SharedConfig, TrainingConfig
 from writer_rl.config.loading import ConfigError, config_keys, help_text, load_config, parse_overrides, to_yaml
-from writer_rl.config.section import DEFAULT_PROMPT, ROOT, Section, resolve
+from writer_rl.config.section import DEFAULT_PROMPT, ROOT, resolve
 from writer_rl.config.sections import (
     DataSection,
     EvaluationSection,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import NonNegativeInt
 
-from writer_rl.config.section import Section, Text
+from writer_rl.config.section import SettingsSection, Text
 from writer_rl.config.sections import (
     DataSection,
     EvaluationSection,
@@ -16,7 +16,7 @@ from writer_rl.config.sections import (
 from writer_rl.config.trainers import GRPOTrainer, SFTTrainer, TrainerSection
 
 
-class SharedConfig(Section):
+class SharedConfig(SettingsSection):
     """The sections of every kind."""
 
     model: ModelSection = ModelSection()

@@ -25,7 +25,7 @@ CORPUS_NAMES = ("corpus:train", "corpus:heldout", "corpus:unseen", "corpus:valid
 PRACTICE = re.compile(r"corpus:practice-([1-9]\d{0,2})")
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """A frozen group of settings that refuses unknown keys. The string under a field is its help text."""
 
     model_config = ConfigDict(
@@ -43,7 +43,7 @@ class Section(BaseModel):
         """YAML reads a bare yes, no, on or off as a boolean, and pydantic would take true for 1."""
         wanted = cls.model_fields[str(info.field_name)].annotation
         if any(kind in (bool, Any) for kind in (wanted, *get_args(wanted))) or (
-            isinstance(wanted, type) and issubclass(wanted, Section)
+            isinstance(wanted, type) and issubclass(wanted, SettingsSection)
         ):
             return value
         if value is False and "off" in get_args(wanted):

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from writer_rl.config.section import Address, Paths, Section, Sources, Text
+from writer_rl.config.section import Address, Paths, SettingsSection, Sources, Text
 
 
-class LoRASection(Section):
+class LoRASection(SettingsSection):
     """A low-rank adapter that is trained instead of the weights; switched off, it is the reference policy."""
 
     rank: NonNegativeInt = 0
@@ -22,7 +22,7 @@ class LoRASection(Section):
     """Linear layers that get an adapter, by the last part of their names."""
 
 
-class ModelSection(Section):
+class ModelSection(SettingsSection):
     """The Writer."""
 
     path: Text = "Qwen/Qwen2.5-3B-Instruct"
@@ -45,7 +45,7 @@ class ModelSection(Section):
     """A low-rank adapter instead of full training."""
 
 
-class DataSection(Section):
+class DataSection(SettingsSection):
     """Which conversations, and how they are shown to the Writer."""
 
     train: Sources = ("corpus:train",)
@@ -68,7 +68,7 @@ class DataSection(Section):
     """Reject a whole output on any error (what the published training code does)."""
 
 
-class RolloutSection(Section):
+class RolloutSection(SettingsSection):
     """How completions are sampled."""
 
     engine: Literal["hf", "vllm"] = "hf"
@@ -103,7 +103,7 @@ class RolloutSection(Section):
     """The run stops if engine and trainer differ by more (nats) on a probe after a weight sync; null: by precision."""
 
 
-class QASection(Section):
+class QASection(SettingsSection):
     """The terminal QA gain (Eq. 8, 22)."""
 
     enabled: bool = True
@@ -130,7 +130,7 @@ class QASection(Section):
     """The run stops (resumable) when more of a round's questions than this share, rounded up, could not be judged."""
 
 
-class RewardSection(Section):
+class RewardSection(SettingsSection):
     """What a step is worth (Eq. 9)."""
 
     weights: dict[str, float] = {}
@@ -145,7 +145,7 @@ class RewardSection(Section):
     """The terminal QA gain."""
 
 
-class EvaluationSection(Section):
+class EvaluationSection(SettingsSection):
     """Evaluation: during training on validation networks, and `launch/evaluate.py` on held-out ones."""
 
     every: NonNegativeInt = 0
@@ -188,7 +188,7 @@ class EvaluationSection(Section):
     """Stop (resumable) as soon as a larger share of the questions could not be judged."""
 
 
-class TrackingSection(Section):
+class TrackingSection(SettingsSection):
     """Where a run's figures go, beside its own metrics.jsonl."""
 
     wandb: Literal["off", "offline", "online"] = "offline"

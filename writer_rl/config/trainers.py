@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from writer_rl.config.section import Section
+from writer_rl.config.section import SettingsSection
 
 
-class TrainerSection(Section):
+class TrainerSection(SettingsSection):
     """What every trainer has: optimizer, DeepSpeed, batches, checkpoints."""
 
     lr: PositiveFloat
@@ -89,7 +89,7 @@ class GRPOTrainer(TrainerSection):
     """Rounds between checkpoints."""
 
 
-class CurriculumStage(Section):
+class CurriculumStage(SettingsSection):
     """One stage of SFT: what is shown, and until when."""
 
     name: str

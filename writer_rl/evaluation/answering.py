@@ -50,7 +50,7 @@ class ResultFile:
             return None
         return Result(network_id, question_id, line["category"], line["correct"], line["score"], line["token_f1"])
 
-    def add(self, place: Place, network: Network, question: Question, asked: Asked) -> Result:
+    def add(self, place: Place, network: Network, question: Question, asked: JudgedAnswer) -> Result:
         result = Result(
             network.network_id,
             question.id,
@@ -83,7 +83,7 @@ class ResultFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class JudgedAnswer:
     """An answer, its verdict, and the key of the evidence it was given for."""
 
     answer: Answer
@@ -97,7 +97,7 @@ class Examiner:
     def __init__(self, answerer: Answerer, judge: Judge, concurrency: int, max_failure_rate: float):
         self._answerer, self._judge = answerer, judge
         self._concurrency, self._max_failure_rate = concurrency, max_failure_rate
-        self._known: dict[tuple[str, str, str], Asked] = {}
+        self._known: dict[tuple[str, str, str], JudgedAnswer] = {}
 
     def examine(
         self,
@@ -145,7 +145,7 @@ class Examiner:
 
     def _outcomes(
         self, pipeline: QueryPipeline, todo: Sequence[tuple[Network, WrittenMemory, Question]]
-    ) -> Iterator[tuple[Network, Question, Asked | JudgeError]]:
+    ) -> Iterator[tuple[Network, Question, JudgedAnswer | JudgeError]]:
         """In order for a concurrency of 1, else as they come."""
         indexes: dict[str, MemoryIndex] = {}
         jobs = []
@@ -165,7 +165,7 @@ class Examiner:
 
     def _outcome(
         self, pipeline: QueryPipeline, job: tuple[Network, Question, MemoryIndex]
-    ) -> tuple[Network, Question, Asked | JudgeError]:
+    ) -> tuple[Network, Question, JudgedAnswer | JudgeError]:
         network, question, index = job
         try:
             evidence = pipeline.evidence(question.question, index)
@@ -174,9 +174,9 @@ class Examiner:
             error.question_id = error.question_id or question.id
             return network, question, error
 
-    def _ask(self, network: Network, question: Question, evidence: Evidence) -> Asked:
+    def _ask(self, network: Network, question: Question, evidence: Evidence) -> JudgedAnswer:
         key = (network.network_id, question.id, evidence.key)
         if key not in self._known:
             answer = self._answerer.answer(question, evidence)
-            self._known[key] = Asked(answer, self._judge.judge(question, answer), evidence.key)
+            self._known[key] = JudgedAnswer(answer, self._judge.judge(question, answer), evidence.key)
         return self._known[key]

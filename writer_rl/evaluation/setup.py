@@ -11,7 +11,7 @@ from memory_env import Network, check_disjoint
 from memory_env.datafile import DataError
 from memory_env.ingest.formats import read_networks
 from memory_env.loader import part_of_prepared
-from memory_env.query.answer.backends import Backend, open_backend
+from memory_env.query.answer.backends import AnswerBackend, open_backend
 from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
 from memory_env.query.answer.response_cache import ResponseCache
 from memory_env.query.answer.token_usage import TokenLedger
@@ -62,7 +62,7 @@ class Setup:
     """What every Writer of a call shares."""
 
     config: EvaluationConfig
-    backend: Backend
+    backend: AnswerBackend
     client: Callable[[str], EndpointClient]
     _embedder: Embedder | None = None
 

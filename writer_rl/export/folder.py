@@ -36,30 +36,30 @@ class ExportError(ValueError):
 
 
 @dataclass(frozen=True)
-class Source:
+class TrainedWriter:
     """Where a trained Writer lies: its Hugging Face folder and the run directory it came from, if there is one.
 
-    Example: ``Source(model=runs/demo/grpo/checkpoints/000060/model, run=runs/demo/grpo)``.
+    Example: ``TrainedWriter(model=runs/demo/grpo/checkpoints/000060/model, run=runs/demo/grpo)``.
     """
 
     model: Path
     run: Path | None
 
 
-def find_source(checkpoint: Path) -> Source:
+def find_source(checkpoint: Path) -> TrainedWriter:
     """The Writer that `checkpoint` names: a checkpoint, a run directory (its newest), or a folder such as a run's final/.
 
     Raises CheckpointError where there is none.
     """
     if any((checkpoint / name).is_file() for name in WEIGHT_FILES):
         parent = checkpoint.resolve().parent
-        return Source(checkpoint, parent if (parent / "config.yaml").is_file() else None)
+        return TrainedWriter(checkpoint, parent if (parent / "config.yaml").is_file() else None)
     found = find_checkpoint(checkpoint)
     read_state(found)  # complete, and of a format that this version knows
     if not any((found / "model" / name).is_file() for name in WEIGHT_FILES):
         raise CheckpointError(f"{found}: holds no model/ with safetensors; it is incomplete, name another checkpoint")
     run = found.resolve().parent.parent
-    return Source(found / "model", run if (run / "config.yaml").is_file() else None)
+    return TrainedWriter(found / "model", run if (run / "config.yaml").is_file() else None)
 
 
 def export_checkpoint(
@@ -139,7 +139,7 @@ def _copy_adapter(folder: Path, output: Path, dtype: str | None) -> str:
     return base
 
 
-def _settings(source: Source) -> dict[str, Any]:
+def _settings(source: TrainedWriter) -> dict[str, Any]:
     """The run's config.yaml, {} where the Writer comes from no run."""
     if source.run is None:
         return {}
@@ -149,7 +149,7 @@ def _settings(source: Source) -> dict[str, Any]:
         raise ExportError(f"{source.run / 'config.yaml'}: can't be read: {(str(error).splitlines() or ['?'])[0]}") from None
 
 
-def _prompt_of(source: Source, settings: Mapping[str, Any]) -> Path:
+def _prompt_of(source: TrainedWriter, settings: Mapping[str, Any]) -> Path:
     """The prompt that the folder carries (an export's), else its run's, else the built-in one."""
     carried = sorted(source.model.glob(f"{PROMPT_NAME}.*"))
     if carried:
@@ -158,7 +158,7 @@ def _prompt_of(source: Source, settings: Mapping[str, Any]) -> Path:
     return resolve(named) if named else DEFAULT_PROMPT
 
 
-def _round(source: Source) -> dict[str, Any] | None:
+def _round(source: TrainedWriter) -> dict[str, Any] | None:
     """The line of metrics.jsonl about the round that ended with the checkpoint; a final/ belongs to the last."""
     file = source.run / "metrics.jsonl" if source.run else None
     if file is None or not file.is_file():
@@ -176,7 +176,7 @@ def _round(source: Source) -> dict[str, Any] | None:
     return found
 
 
-def _evaluation(source: Source) -> dict[str, Any] | None:
+def _evaluation(source: TrainedWriter) -> dict[str, Any] | None:
     file = source.run / "evaluation.json" if source.run else None
     if file is None or not file.is_file():
         return None

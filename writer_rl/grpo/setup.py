@@ -10,7 +10,7 @@ from pathlib import Path
 from memory_env import MemoryState
 from rollout.engine import Engine
 from rollout.journal import JournaledEngine
-from rollout.sync import Probe
+from rollout.sync import SyncProbe
 from writer_rl.config import ConfigError, GRPOConfig, GRPOTrainer
 from writer_rl.evaluation.validation import Validation, open_validation
 from writer_rl.grpo.questions import Questions
@@ -44,7 +44,7 @@ class Parts:
     trainer: GRPOTrainer
     packing_note: str | None
     engine: JournaledEngine
-    probe: Probe
+    probe: SyncProbe
     questions: Questions | None
     validation: Validation | None
 
@@ -76,7 +76,7 @@ def build_parts(config: GRPOConfig, data: Mapping[str, TaughtNetwork], folder: P
         trainer,
         packing_note,
         JournaledEngine(engine, journal, identity=json.dumps(deciding_settings(config))),
-        Probe.of([_first_prompt(writer, config, data)]),
+        SyncProbe.of([_first_prompt(writer, config, data)]),
         questions,
         open_validation(config, writer.prompt, world),
     )

@@ -59,11 +59,11 @@ class AsyncMemory:
         """`Memory.flush`."""
         return await self._do(lambda memory: memory.flush())
 
-    async def retry(self) -> rewriting.Written:
+    async def retry(self) -> rewriting.WritingSummary:
         """`Memory.retry`."""
         return await self._do(lambda memory: memory.retry())
 
-    async def rewrite(self) -> rewriting.Written:
+    async def rewrite(self) -> rewriting.WritingSummary:
         """`Memory.rewrite`."""
         return await self._do(lambda memory: memory.rewrite())
 

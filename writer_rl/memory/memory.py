@@ -33,7 +33,7 @@ from memory_env.store.exports import take_in
 from memory_env.store.forget import Forgotten, forget_chat, forget_member, forget_messages, forget_records
 from memory_env.store.intake import WINDOW, arrive
 from memory_env.store.lock import writing
-from memory_env.store.store import Arrived, MemoryStore, Written
+from memory_env.store.store import Arrived, MemoryStore, WrittenSegment
 from memory_env.store.timeline import settled
 from memory_env.store.tombstones import admitted
 from writer_rl.memory import rewriting
@@ -171,24 +171,24 @@ class Memory:
                 result.notes += rewriting.written_otherwise(self.store, self._writer_identity(), before)
         return result
 
-    def retry(self, on_segment: Callable[[int, int], None] | None = None) -> rewriting.Written:
+    def retry(self, on_segment: Callable[[int, int], None] | None = None) -> rewriting.WritingSummary:
         """Let the Writer write what is kept word for word only: refused segments, and those remembered without a Writer."""
         return self._again(rewriting.retry, on_segment)
 
-    def rewrite(self, on_segment: Callable[[int, int], None] | None = None) -> rewriting.Written:
+    def rewrite(self, on_segment: Callable[[int, int], None] | None = None) -> rewriting.WritingSummary:
         """Let the Writer write the derived track anew. The old one answers until the new one is whole; stopped, it goes on."""
-        return self._again(rewriting.rewrite, on_segment)
+        return self._again(rewriting.write_anew, on_segment)
 
-    def _again(self, how: Callable[..., rewriting.Written], on_segment: Callable[[int, int], None] | None) -> rewriting.Written:
+    def _again(
+        self, how: Callable[..., rewriting.WritingSummary], on_segment: Callable[[int, int], None] | None
+    ) -> rewriting.WritingSummary:
         writer = self._open_writer()
         if writer.identity == NOBODY:
             raise DataError("writing again needs a Writer: name one (--writer)")
         with writing(self.store.path):
             return how(self.store, writer, self._provenance, on_segment)
 
-    def forget(
-        self, member: str = "", *, message: str = "", record: str = "", chat: str = "", redact: bool = False
-    ) -> Forgotten:
+    def forget(self, member: str = "", *, message: str = "", record: str = "", chat: str = "", redact: bool = False) -> Forgotten:
         """Forget a member, or one message or record by its id, or a chat; no byte of it stays in the file (docs/memory.md).
 
         redact: of a member, also the name where others say it. DataError for what the memory does not hold, or while another
@@ -208,7 +208,7 @@ class Memory:
         state, position = self.store.state(), self.store.next_position()
         counts = self.store.counts()
         sizes = [counts["messages"], counts["records"], counts["edges"]]
-        waiting: list[Written] = []
+        waiting: list[WrittenSegment] = []
         noted = 0
         # Segments are let go once they are written: `arrived` may be a long export.
         todo, done = arrived[::-1], 0
@@ -240,7 +240,7 @@ class Memory:
         sizes: list[int],
         todo: list[Arrived],
         result: Remembered,
-    ) -> tuple[Written, MemoryState] | None:
+    ) -> tuple[WrittenSegment, MemoryState] | None:
         """A segment written, and the state after it; None if it was too long and its halves went back to `todo`."""
         made, refused = rewriting.written_or_refused(writer, state, part.segment)
         if refused.startswith(rewriting.TOO_LONG):
@@ -253,7 +253,7 @@ class Memory:
         name = NOBODY if refused else writer.identity
         after, report = step(state, part.segment, made.text, hit_length_limit=made.hit_length_limit, provenance=self._provenance)
         records, edges = after.derived(sizes[1]), after.edges(sizes[2])
-        written = Written(part, name, made.text, report, after.verbatim(sizes[0]), records, edges)
+        written = WrittenSegment(part, name, made.text, report, after.verbatim(sizes[0]), records, edges)
         after, put_back = settled(after, report.created_ids)
         sizes[:] = [sizes[0] + len(part.sources), sizes[1] + len(records), sizes[2] + len(edges)]
         result.segments += 1

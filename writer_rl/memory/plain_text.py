@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memory_env.state import MemoryState
 from memory_env.store.store import MemoryStore
-from writer_rl.memory.views import Fact, MemberView, Version, all_members, conflicts, member_view, rejections
+from writer_rl.memory.views import CurrentFact, MemberView, Version, all_members, conflicts, member_view, rejections
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&])")
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
@@ -78,7 +78,7 @@ def person_lines(view: MemberView) -> Iterator[str]:
             yield from _fact_lines(fact, view.name)
 
 
-def _fact_lines(fact: Fact, owner: str, behind: bool = False) -> Iterator[str]:
+def _fact_lines(fact: CurrentFact, owner: str, behind: bool = False) -> Iterator[str]:
     current = fact.current
     by = "" if current.source == owner else f", said by {current.source}"
     again = f", said {fact.count} times, last {fact.last_seen}" if fact.count > 1 else ""

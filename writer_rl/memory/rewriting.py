@@ -1,4 +1,4 @@
-"""Writing what is in a memory already: what no Writer has written yet (`retry`), or the whole derived track anew (`rewrite`).
+"""Writing what is in a memory already: what no Writer has written yet (`retry`), or the whole derived track anew (`write_anew`).
 
 Outputs are kept as they come. Only when all are there does the memory change, in one transaction: until then it answers from the
 old track, and a call that was stopped goes on where it was.
@@ -20,8 +20,8 @@ from memory_env.state import MemoryState
 from memory_env.step import step
 from memory_env.store.drafts import (
     NOBODY,
-    Draft,
     Rewritten,
+    WriterOutput,
     draft,
     keep_draft,
     message_ids,
@@ -41,11 +41,11 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass
-class Written:
+class WritingSummary:
     """What writing brought: segments asked about, records, UPDATEs, (position, reason) of those refused, and why actions were
     rejected.
 
-    Example: Written(segments=4, records=11, updates=2, refused=[(3, "the model refused: content filter")])
+    Example: WritingSummary(segments=4, records=11, updates=2, refused=[(3, "the model refused: content filter")])
     """
 
     segments: int = 0
@@ -55,13 +55,15 @@ class Written:
     errors: list[str] = field(default_factory=list)
 
 
-def rewrite(store: MemoryStore, writer: Writer, provenance: Provenance | None, progress: Progress | None = None) -> Written:
+def write_anew(
+    store: MemoryStore, writer: Writer, provenance: Provenance | None, progress: Progress | None = None
+) -> WritingSummary:
     """Write every segment with `writer`, in the order in which things were said; then the new track takes the old one's place."""
     start = MemoryState.empty()
     return _write(store, writer, segments_in_time(store), start, provenance, True, progress)
 
 
-def retry(store: MemoryStore, writer: Writer, provenance: Provenance | None, progress: Progress | None = None) -> Written:
+def retry(store: MemoryStore, writer: Writer, provenance: Provenance | None, progress: Progress | None = None) -> WritingSummary:
     """Write the segments that are kept word for word only, beside what the memory holds."""
     missing = {position for position, _ in unwritten(store)}
     todo = [position for position in segments_in_time(store) if position in missing]
@@ -79,8 +81,8 @@ def _write(
     provenance: Provenance | None,
     anew: bool,
     progress: Progress | None,
-) -> Written:
-    result, made = Written(), []
+) -> WritingSummary:
+    result, made = WritingSummary(), []
     for done, position in enumerate(positions):
         segment = segment_at(store, position)
         output = draft(store, writer.identity, position) or _asked(writer, state, segment)
@@ -104,9 +106,9 @@ def _write(
     return result
 
 
-def _asked(writer: Writer, state: MemoryState, segment: Segment) -> Draft:
+def _asked(writer: Writer, state: MemoryState, segment: Segment) -> WriterOutput:
     made, reason = written_or_refused(writer, state, segment)
-    return Draft(made.text, made.hit_length_limit, reason)
+    return WriterOutput(made.text, made.hit_length_limit, reason)
 
 
 def written_or_refused(writer: Writer, state: MemoryState, segment: Segment) -> tuple[Completion, str]:

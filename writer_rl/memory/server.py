@@ -44,7 +44,7 @@ class Kept(BaseModel):
     kept: bool
 
 
-class Answer(BaseModel):
+class AnswerFromChat(BaseModel):
     """An answer from one chat, what it rests on, and what was said since and is not written yet."""
 
     chat: str
@@ -56,7 +56,7 @@ class Answer(BaseModel):
 class Answers(BaseModel):
     """One answer for each chat that was named."""
 
-    answers: list[Answer]
+    answers: list[AnswerFromChat]
 
 
 class Gone(BaseModel):
@@ -99,11 +99,11 @@ def build_server(chats: Namespaces, allow_forget: bool = False) -> MCPServer:
         named = list(dict.fromkeys([chat, *(also or [])]))
         if len(named) > MOST_CHATS:
             raise ToolError(f"also: {len(named)} chats are named, at most {MOST_CHATS} are asked at once")
-        answers: list[Answer] = []
+        answers: list[AnswerFromChat] = []
         for name in named:
             found = await _answered(chats.recall(name, question, as_of))
             evidence, unwritten = list(found.evidence), list(found.unwritten)
-            answers.append(Answer(chat=name, answer=found.answer, evidence=evidence, unwritten=unwritten))
+            answers.append(AnswerFromChat(chat=name, answer=found.answer, evidence=evidence, unwritten=unwritten))
         return Answers(answers=answers)
 
     if allow_forget:

@@ -21,8 +21,8 @@ ALIKE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A message behind a record. Example: Said("1a2b3c4d", "Alice", "2025-03-01T10:00:00", "I moved to Oslo")."""
+class SourceMessage:
+    """A message behind a record. Example: SourceMessage("1a2b3c4d", "Alice", "2025-03-01T10:00:00", "I moved to Oslo")."""
 
     entry_id: str
     speaker: str
@@ -39,11 +39,11 @@ class Version:
     source: str
     ts: str
     confidence: float
-    behind: tuple[Said, ...] = ()
+    behind: tuple[SourceMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class CurrentFact:
     """A current fact, its earlier versions (oldest first), and how often it was said.
 
     Example:
@@ -57,12 +57,12 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OwnerRow:
     """The facts of one layer about one owner."""
 
     owner: str
     layer: str
-    facts: tuple[Fact, ...]
+    facts: tuple[CurrentFact, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class MemberView:
     messages: int
     first: str
     last: str
-    rows: tuple[Row, ...]
+    rows: tuple[OwnerRow, ...]
 
     @property
     def facts(self) -> int:
@@ -110,7 +110,7 @@ def member_view(state: MemoryState, name: str, spoken: Iterable[Record] | None =
     times = [record.ts for record in spoken]
     heads = state.heads(name)
     layers = dict.fromkeys(record.layer for record in heads)
-    rows = [Row(name, layer, _facts(state, [head for head in heads if head.layer == layer])) for layer in layers]
+    rows = [OwnerRow(name, layer, _facts(state, [head for head in heads if head.layer == layer])) for layer in layers]
     return MemberView(name, len(times), min(times, default=""), max(times, default=""), tuple(rows))
 
 
@@ -148,13 +148,13 @@ def version_of(state: MemoryState, record: Record) -> Version:
     """A derived record with the messages it came from."""
     messages = [message for entry_id in record.from_ids if (message := state.get(entry_id)) is not None]
     messages.sort(key=lambda message: message.ts)
-    behind = tuple(Said(message.entry_id, message.source, message.ts, message.content) for message in messages)
+    behind = tuple(SourceMessage(message.entry_id, message.source, message.ts, message.content) for message in messages)
     return Version(
         record.entry_id, record.content, record.source, behind[0].ts if behind else record.ts, record.confidence, behind
     )
 
 
-def _facts(state: MemoryState, heads: list[Record]) -> tuple[Fact, ...]:
+def _facts(state: MemoryState, heads: list[Record]) -> tuple[CurrentFact, ...]:
     """The facts of a row; current records from one source that say the same are one fact, told by the latest."""
     same: dict[tuple[str, str], list[Record]] = {}
     for head in heads:
@@ -165,5 +165,5 @@ def _facts(state: MemoryState, heads: list[Record]) -> tuple[Fact, ...]:
         current = version_of(state, records[-1])
         earlier = tuple(version_of(state, version) for chain in chains for version in chain[:-1])
         seen = [version_of(state, record).ts for record in records]
-        facts.append(Fact(current, earlier, len(records), max(seen)))
+        facts.append(CurrentFact(current, earlier, len(records), max(seen)))
     return tuple(facts)

@@ -96,7 +96,7 @@ def build_tokenizer(words: Iterable[str], letter_groups: Iterable[str] = ()) -> 
     )
 
 
-def completion_text(actions: list) -> str:
+def actions_json(actions: list) -> str:
     """Actions as the compact JSON that the Writer is taught to write.
 
     >>> completion_text([{"action": "NOOP"}])

@@ -16,10 +16,10 @@ COLOURS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Curve:
     """A curve: `points` (x, y) as measured, drawn faint, and their running mean; or, with `low` and `high`, a mean with its band.
 
-    Example: Line("seed 0", ((1, 0.41), (2, 0.44)))
+    Example: Curve("seed 0", ((1, 0.41), (2, 0.44)))
     """
 
     label: str
@@ -52,7 +52,7 @@ def ticks(low: float, high: float, count: int = 4) -> list[float]:
     return [round(n * step, 10) for n in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def line_chart(lines: Sequence[Line], label: str) -> str:
+def line_chart(lines: Sequence[Curve], label: str) -> str:
     """The chart as SVG; "" where no line has a point. `label` is what a screen reader says."""
     drawn = [line for line in lines if line.points]
     if not drawn:
@@ -81,7 +81,7 @@ def line_chart(lines: Sequence[Line], label: str) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _curve(line: Line, colour: int, place: Callable[[float, float], str]) -> list[str]:
+def _curve(line: Curve, colour: int, place: Callable[[float, float], str]) -> list[str]:
     xs = [x for x, _ in line.points]
     name = f"<title>{escape(line.label)}</title>"
     if line.low:

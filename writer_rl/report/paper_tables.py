@@ -174,7 +174,7 @@ def tokens(benchmark: str | None) -> Callable[[Sequence[Results]], str]:
     return make
 
 
-def ablations(results: Sequence[Results]) -> str:
+def ablation_table(results: Sequence[Results]) -> str:
     """T22: accuracy of every configuration on every benchmark, and the difference to its best full one, for each Writer."""
     folders = {each.benchmark: each for each in results if each.part("ablations") and each.benchmark in (SOCIAL, GROUP, EVER)}
     names = [SHORT[b] for b in (SOCIAL, GROUP, EVER) if b in folders]
@@ -241,7 +241,10 @@ TABLES = (
     PaperTable("T20", "GroupMemBench, second answer model (%)", by_category(GROUP, "accuracy_mean", "Total", True), SECOND),
     PaperTable("T21", "SocialMemBench, second answer model (%)", by_category(SOCIAL, "accuracy_mean", "Total", True), SECOND),
     PaperTable(
-        "T22", "Ablations, accuracy (%) and Δ to the best full", ablations, "no ablations.json; launch/evaluate.py --ablations"
+        "T22",
+        "Ablations, accuracy (%) and Δ to the best full",
+        ablation_table,
+        "no ablations.json; launch/evaluate.py --ablations",
     ),
     PaperTable("T23", "LoCoMo, counts by category", locomo_counts, LOCOMO_NEEDED),
 )

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from writer_rl.evaluation.report import read_evaluation
-from writer_rl.report.charts import Line
+from writer_rl.report.charts import Curve
 from writer_rl.report.stored_run import run_name
 from writer_rl.run.directory import RunDirectory, RunError
 from writer_rl.run.rollout_files import CompletionRecord, read_round, round_numbers
@@ -177,24 +177,24 @@ def experiments(runs: Sequence[ReportedRun]) -> list[tuple[str, list[ReportedRun
     ]
 
 
-def panel_lines(runs: Sequence[ReportedRun], keys: Sequence[str]) -> list[Line]:
+def panel_lines(runs: Sequence[ReportedRun], keys: Sequence[str]) -> list[Curve]:
     """One curve an experiment: a single run as it is, several seeds as their mean with a band of one standard deviation."""
     lines = []
     for label, members in experiments(runs):
         for key in keys:
             if len(members) == 1:
-                lines.append(Line(label, members[0].values(key)))
+                lines.append(Curve(label, members[0].values(key)))
             else:
                 lines.append(_band(label, [dict(member.values(key)) for member in members]))
     return lines
 
 
-def _band(label: str, seeds: Sequence[Mapping[float, float]]) -> Line:
+def _band(label: str, seeds: Sequence[Mapping[float, float]]) -> Curve:
     shared = sorted(set.intersection(*(set(seed) for seed in seeds)))
     means = [fmean(seed[x] for seed in seeds) for x in shared]
     spread = [stdev(seed[x] for seed in seeds) for x in shared]
     low, high = (tuple(m + sign * s for m, s in zip(means, spread, strict=True)) for sign in (-1, 1))
-    return Line(label, tuple(zip(shared, means, strict=True)), low, high)
+    return Curve(label, tuple(zip(shared, means, strict=True)), low, high)
 
 
 def _evaluations(path: Path) -> dict[str, Mapping[str, Any]]:

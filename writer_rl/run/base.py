@@ -17,7 +17,7 @@ from rollout.tokenizer import Tokenizer
 from writer_rl.config import TrainingConfig, resolve
 from writer_rl.run.directory import RunDirectory
 from writer_rl.run.doctor import cheap_checks, require
-from writer_rl.run.metrics import Metrics, checked
+from writer_rl.run.metrics import Metrics, checked_metrics
 from writer_rl.run.state import RunState
 from writer_rl.run.tracking import Tracker
 from writer_rl.train.backend import Backend
@@ -135,7 +135,7 @@ class TrainingRun(ABC, Generic[ConfigT, StateT]):
 
         Raises RuntimeError where a key came or went since the last call.
         """
-        record = checked(figures, self._keys)
+        record = checked_metrics(figures, self._keys)
         self._keys = set(record)
         self.directory.append_metrics(record)
         self.tracker.log(record, line(record), rounds)

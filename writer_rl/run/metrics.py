@@ -12,7 +12,7 @@ from typing import Any
 Metrics = dict[str, float | int | None]
 
 
-def checked(metrics: Metrics, keys: Iterable[str] | None = None) -> Metrics:
+def checked_metrics(metrics: Metrics, keys: Iterable[str] | None = None) -> Metrics:
     """The metrics with numbers that JSON can hold (not finite: null); RuntimeError if the keys are not `keys`."""
     if keys is not None and set(keys) != set(metrics):
         differing = sorted(set(keys) ^ set(metrics))

@@ -21,7 +21,7 @@ from memory_env.trajectory import ReferenceState
 from rollout.tokenizer import Tokenizer
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.model.batching import length
-from writer_rl.model.tokenizer import completion_text
+from writer_rl.model.tokenizer import actions_json
 from writer_rl.train.data import TaughtNetwork
 
 COPY_LENGTH = 20
@@ -91,7 +91,7 @@ def demonstrate(
     before = MemoryState.empty()
     for segment, chosen, after in zip(network.segments(window), actions, states, strict=True):
         prompt_ids = prompt.encode(before, segment, network.network_id).token_ids
-        ids = (*tokenizer(completion_text(chosen), add_special_tokens=False)["input_ids"], tokenizer.eos_token_id)
+        ids = (*tokenizer(actions_json(chosen), add_special_tokens=False)["input_ids"], tokenizer.eos_token_id)
         if len(ids) > max_new_tokens:
             raise DataError(
                 f"network {network.network_id}, position {segment.position}: the teacher's output has {len(ids)} tokens, "

@@ -135,7 +135,7 @@ class SFTRun(TrainingRun[SFTConfig, SFTState]):
                 "time/steps": seconds,
                 "perf/update_tokens_per_s": tokens / seconds,
             },
-            lambda record: console_line(record, stage.name, self.planned),
+            lambda record: sft_line(record, stage.name, self.planned),
             len(steps),
         )
 
@@ -156,7 +156,7 @@ def _network_samples(config: SFTConfig, writer: LoadedWriter) -> list[Demonstrat
     return network_demonstrations(load_training(config.data), writer.prompt, limit, window)
 
 
-def console_line(record: Mapping[str, Any], stage: str, steps: int) -> str:
+def sft_line(record: Mapping[str, Any], stage: str, steps: int) -> str:
     """One readable line.
 
     Example: "step 120/2400  copy  loss 0.412  accuracy 91.3%  lr 5.0e-03  |g| 0.71  6,120 tokens/s"

@@ -12,7 +12,7 @@ import torch
 from rollout.checksum import named_checksums
 from rollout.engine import Engine
 from rollout.hf.engine import HFEngine
-from rollout.sync import BOUNDS, Probe, Sequences, SyncReport, TrainerLogprobs, sync_and_probe
+from rollout.sync import BOUNDS, Sequences, SyncProbe, SyncReport, TrainerLogprobs, sync_and_probe
 from rollout.tokenizer import Tokenizer
 from rollout.weights import named_weights
 from writer_rl.config import ConfigError, SharedConfig, resolve
@@ -64,7 +64,7 @@ def spare_model(policy: Policy, config: SharedConfig, stage: int) -> PreTrainedM
     return copy.deepcopy(policy.model).requires_grad_(False).eval()
 
 
-def sync(engine: Engine, backend: Backend, version: int, probe: Probe, bound: float | None, dtype: str) -> SyncReport:
+def sync(engine: Engine, backend: Backend, version: int, probe: SyncProbe, bound: float | None, dtype: str) -> SyncReport:
     """Give the engine the policy's weights as `version` and prove it (`rollout.sync`). Collective.
 
     The hf engine has the policy's own module, adapter included; another gets an adapter's weights merged.

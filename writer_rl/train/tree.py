@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 
-class Edge(NamedTuple):
+class Branch(NamedTuple):
     """A run of nodes without a branch: nodes [start, stop); with everything below it, nodes [start, end).
 
     parent: the index of the edge it hangs from, -1 at a root.
@@ -105,7 +105,7 @@ class PrefixTree:
         return len(self.tokens)
 
     @cached_property
-    def edges(self) -> tuple[Edge, ...]:
+    def edges(self) -> tuple[Branch, ...]:
         """The tree's edges, depth first; together they hold every node once."""
         children = np.bincount(self.parents + 1, minlength=len(self) + 1)
         # A node begins an edge at a root and below a branch.
@@ -120,7 +120,7 @@ class PrefixTree:
             open_edges.append(index)
         for index in open_edges:
             ends[index] = len(self)
-        return tuple(Edge(*each) for each in zip(starts, stops, ends, above, strict=True))
+        return tuple(Branch(*each) for each in zip(starts, stops, ends, above, strict=True))
 
 
 def _joined(parts: Sequence[Ints]) -> Ints:

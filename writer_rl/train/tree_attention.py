@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from writer_rl.train.tree import Edge
+from writer_rl.train.tree import Branch
 from writer_rl.train.tree_rectangles import Rectangle, Run, rectangles
 
 KEYWORD = "tree"
@@ -58,7 +58,7 @@ def install(implementation: str) -> None:
     _taught.add(implementation)
 
 
-def tree_attention(query: Tensor, key: Tensor, value: Tensor, edges: Sequence[Edge], scale: float | None = None) -> Tensor:
+def tree_attention(query: Tensor, key: Tensor, value: Tensor, edges: Sequence[Branch], scale: float | None = None) -> Tensor:
     """What each node of the tree sees of its ancestors and itself.
 
     query [1, H, N, D], key and value [1, K, N, D] with H a multiple of K: N nodes, depth first. Returns [1, N, H, D].
@@ -76,7 +76,7 @@ def _attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    edges: Sequence[Edge],
+    edges: Sequence[Branch],
     scaling: float | None = None,
     dropout: float = 0.0,
     sliding_window: int | None = None,
@@ -90,7 +90,7 @@ def _attend(
     return tree_attention(query, key, value, edges, scaling), None
 
 
-def _by_paths(query: Tensor, key: Tensor, value: Tensor, edges: Sequence[Edge], scale: float | None) -> Tensor:
+def _by_paths(query: Tensor, key: Tensor, value: Tensor, edges: Sequence[Branch], scale: float | None) -> Tensor:
     """Each edge's nodes ask the keys of their path, copied together: torch's own kernels on any device."""
     from torch.nn.attention.bias import causal_lower_right
 

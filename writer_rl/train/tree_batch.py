@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from writer_rl.model.batching import HasTokens, require_prompts
-from writer_rl.train.tree import Edge, PrefixTree
+from writer_rl.train.tree import Branch, PrefixTree
 from writer_rl.train.tree_attention import KEYWORD, install
 
 
@@ -29,7 +29,7 @@ class TreeBatch:
 
     input_ids: Tensor
     position_ids: Tensor
-    edges: tuple[Edge, ...]
+    edges: tuple[Branch, ...]
     states: Tensor
     targets: Tensor
     predictor_of: Tensor

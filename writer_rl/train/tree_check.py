@@ -31,8 +31,8 @@ TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.02}
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """A sample of the check. Example: ``Probe((5, 6, 7), (8, 9))``."""
+class CheckSample:
+    """A sample of the check. Example: ``CheckSample((5, 6, 7), (8, 9))``."""
 
     prompt_ids: tuple[int, ...]
     completion_ids: tuple[int, ...]
@@ -85,7 +85,7 @@ def _another_branch(tree: TreeBatch, vocabulary: int) -> tuple[TreeBatch, Tensor
     return replace(tree, input_ids=ids), outside[tree.places] & tree.mask
 
 
-def _probes(vocabulary: int) -> Iterator[Probe]:
+def _probes(vocabulary: int) -> Iterator[CheckSample]:
     """Prompts and completions that part at every depth, one sample twice, one that begins another, one that shares nothing."""
     dice = random.Random(0)
 
@@ -96,12 +96,12 @@ def _probes(vocabulary: int) -> Iterator[Probe]:
     for _ in range(2):
         stem = root + ids(9)
         said = ids(3)
-        yield Probe(stem, said + ids(5))
-        yield Probe(stem, said + ids(2))
-        yield Probe(stem, said)
-    yield Probe(stem, said)
-    yield Probe(root, ids(4))
-    yield Probe(ids(3), ids(6))
+        yield CheckSample(stem, said + ids(5))
+        yield CheckSample(stem, said + ids(2))
+        yield CheckSample(stem, said)
+    yield CheckSample(stem, said)
+    yield CheckSample(root, ids(4))
+    yield CheckSample(ids(3), ids(6))
 
 
 def _dropout(policy: nn.Module) -> str | None:

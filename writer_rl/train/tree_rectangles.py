@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from writer_rl.train.tree import Edge
+from writer_rl.train.tree import Branch
 
 LEAD_COST = 8.0
 """What a node that leads another edge costs, in queries: itself, its keys, and the copies, forward and backward. By measurement;
@@ -39,7 +39,7 @@ class Rectangle(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def rectangles(edges: tuple[Edge, ...], lead_cost: float = LEAD_COST) -> tuple[Rectangle, ...]:
+def rectangles(edges: tuple[Branch, ...], lead_cost: float = LEAD_COST) -> tuple[Rectangle, ...]:
     """Rectangles that hold every (node, ancestor or itself) pair once; the one that begins a node's attention comes first.
 
     An edge joins those below it where this costs less than asking for everything below it once more. lead_cost: infinite for

@@ -14,7 +14,7 @@ OFFLINE, ENDPOINT = "offline", "openai"
 
 
 @dataclass(frozen=True, slots=True)
-class Backend:
+class AnswerBackend:
     """Who answers and judges. `concurrency` is how many questions may be in flight (1 offline: it is pure computation)."""
 
     answerer: Answerer
@@ -33,7 +33,7 @@ def open_backend(
     deadline_s: float = 300.0,
     cache: str | Path | None = None,
     ledger: TokenLedger | None = None,
-) -> Backend:
+) -> AnswerBackend:
     """`kind` "offline" (ignores the rest) or "openai"; `cache` is the file of the persistent response cache.
 
     Raises DataError without a model name, or without a key or base URL in settings and environment; EndpointUnusable at
@@ -41,7 +41,7 @@ def open_backend(
     """
     ledger = ledger or TokenLedger()
     if kind == OFFLINE:
-        return Backend(OfflineAnswerer(), OfflineJudge(), 1, ledger)
+        return AnswerBackend(OfflineAnswerer(), OfflineJudge(), 1, ledger)
     if kind != ENDPOINT:
         raise DataError(f"backend {kind!r}: choose {OFFLINE} or {ENDPOINT}")
     if not model:
@@ -56,4 +56,4 @@ def open_backend(
         settings = EndpointSettings(name, base_url, concurrency=concurrency, deadline_s=deadline_s)
         return EndpointClient(settings, store, ledger).check()
 
-    return Backend(EndpointAnswerer(client(model)), EndpointJudge(client(judge_model or model)), concurrency, ledger)
+    return AnswerBackend(EndpointAnswerer(client(model)), EndpointJudge(client(judge_model or model)), concurrency, ledger)

@@ -33,7 +33,7 @@ _INTRODUCES = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class Testimony:
     """A record, or a message with what its speaker says in it. `context`: the terms of the question that it replies to,
     `asked` that question's kind (`kind_of`), `asker` whose it is.
 
@@ -82,7 +82,7 @@ class Reader:
         question = blind(question)
         statements = _statements(evidence)
         options = option_texts(question.options)
-        found: dict[str, list[Statement]] = {}
+        found: dict[str, list[Testimony]] = {}
         for reading in readings(question.question, evidence.roster):
             for want in _each(wanted(question.question, reading), reading.projection.names, evidence, question.question):
                 chosen = _best(want, statements, evidence.projection.mode == "full")
@@ -117,7 +117,7 @@ def _each(want: Wanted, names: Sequence[str], evidence: Evidence, question: str)
     return [want]
 
 
-def _statements(evidence: Evidence) -> list[Statement]:
+def _statements(evidence: Evidence) -> list[Testimony]:
     """Everything the evidence holds, messages in conversation order, then records."""
     found = _messages(evidence)
     for row in evidence.rows:
@@ -128,28 +128,28 @@ def _statements(evidence: Evidence) -> list[Statement]:
                 parts = tuple(replace(part, question=part.question and item.content.rstrip().endswith("?")) for part in read)
                 place = len(found)
                 found.append(
-                    Statement(item, item.content, item.owner, parts, place=place, older=item is not chain[-1] or not item.current)
+                    Testimony(item, item.content, item.owner, parts, place=place, older=item is not chain[-1] or not item.current)
                 )
     return found
 
 
-def _messages(evidence: Evidence) -> list[Statement]:
+def _messages(evidence: Evidence) -> list[Testimony]:
     items = list(evidence.messages)
     known = {item.entry_id for item in items}
     items += [row.fallback for row in evidence.rows if row.fallback is not None and row.fallback.entry_id not in known]
     items = list({item.entry_id or (item.session, item.turn): item for item in items}.values())
     roster = evidence.roster
-    found: list[Statement] = []
+    found: list[Testimony] = []
     for item in items:
         before = next((each for each in items if each.session == item.session and each.turn == item.turn - 1), None)
         text = item.content
         if before is not None and before.source == item.source and unfinished(before.content) and goes_on(text):
             text = f"{before.content.strip()} {text}"
-        found.append(Statement(item, text, item.source, tuple(clauses(text, item.source, roster)), place=len(found)))
+        found.append(Testimony(item, text, item.source, tuple(clauses(text, item.source, roster)), place=len(found)))
     return [_as_reply(each, found, roster) for each in found]
 
 
-def _as_reply(reply: Statement, others: Sequence[Statement], roster: tuple[str, ...]) -> Statement:
+def _as_reply(reply: Testimony, others: Sequence[Testimony], roster: tuple[str, ...]) -> Testimony:
     """A message with what it answers: the question's terms and kind, and whom the question was about where the reply leaves
     it out."""
     asked = _answered_question(reply, others, roster)
@@ -170,7 +170,7 @@ def _as_reply(reply: Statement, others: Sequence[Statement], roster: tuple[str, 
     )
 
 
-def _answered_question(reply: Statement, others: Sequence[Statement], roster: tuple[str, ...]) -> Statement | None:
+def _answered_question(reply: Testimony, others: Sequence[Testimony], roster: tuple[str, ...]) -> Testimony | None:
     """The question that a message answers: the last one before it in its session, of another, with nothing of its own since."""
     if not reply.parts or any(part.question for part in reply.parts):
         return None
@@ -185,7 +185,7 @@ def _answered_question(reply: Statement, others: Sequence[Statement], roster: tu
     return None
 
 
-def _best(want: Wanted, statements: Sequence[Statement], past: bool) -> list[Statement]:
+def _best(want: Wanted, statements: Sequence[Testimony], past: bool) -> list[Testimony]:
     """The statements that fit best, in the order in which they were said; of what replaces each other the last."""
     scored = [(score, each) for each in statements if (past or not each.older) and (score := _fit(want, each)) > 0]
     if not scored:
@@ -199,7 +199,7 @@ def _best(want: Wanted, statements: Sequence[Statement], past: bool) -> list[Sta
     return near[-_MOST:]
 
 
-def _fit(want: Wanted, statement: Statement) -> float:
+def _fit(want: Wanted, statement: Testimony) -> float:
     """How well a statement answers, 0 where it does not: whether it is of the right people, and how many wanted words it
     holds."""
     record = statement.item.utype != VERBATIM_UTYPE
@@ -238,13 +238,13 @@ def _fit(want: Wanted, statement: Statement) -> float:
     return share + (_RECORD if record else 0.0) + (_OWN_WORDS if any(part.own for part in parts) else 0.0)
 
 
-def _same_kind(want: Wanted, statement: Statement) -> bool:
+def _same_kind(want: Wanted, statement: Testimony) -> bool:
     """Whether the question that a message answers asked for what is asked now: a yes or no may hold anything."""
     now = want.tells or ("who" if want.persons else "")
     return not statement.asked or not now or statement.asked == now
 
 
-def _admits(want: Wanted, part: Clause, statement: Statement, record: bool) -> bool:
+def _admits(want: Wanted, part: Clause, statement: Testimony, record: bool) -> bool:
     """Whether a clause may answer at all: no question of the kind asked, no wish, and about whom the question is about."""
     if part.unreal or (part.question and not want.questions and not _told_in_asking(want, part)):
         return False
@@ -281,7 +281,7 @@ def _told_in_asking(want: Wanted, part: Clause) -> bool:
     return bool(want.tells and asks and asks != want.tells and answers_kind(part.text, want.tells) == 1.0)
 
 
-def _option(options: Mapping[str, str], statements: Sequence[Statement]) -> Answer:
+def _option(options: Mapping[str, str], statements: Sequence[Testimony]) -> Answer:
     """The option whose words the chosen statements hold best; none where none or several do."""
     said = frozenset().union(*(canonical_terms(f"{each.who} {each.text}") for each in statements)) if statements else frozenset()
     share = {letter: holds(canonical_terms(text), said) / max(1, len(canonical_terms(text))) for letter, text in options.items()}

@@ -3,7 +3,7 @@
 import json
 
 from memory_env import MemoryState, step
-from memory_env.ingest.teach import Teacher, review, settle
+from memory_env.ingest.teach import Teacher, longest_valid_run, review
 from memory_env.prompts import PromptTemplate
 from tests.memory_env.chats import NOOP, add, segment, update
 from tests.memory_env.ingest.test_handwritten import network
@@ -66,7 +66,7 @@ def test_nothing_valid_is_a_noop(repository):
 def test_too_many_actions_are_cut_to_the_budget():
     state, one = MemoryState.empty(), segment(0, "hello")
     actions = [add(f"fact {number}") for number in range(12)]
-    kept, refused = settle(state, one, actions)
+    kept, refused = longest_valid_run(state, one, actions)
     assert kept == actions[:8] and len(refused) == 4 and "budget" in refused[0][1]
 
 
@@ -74,7 +74,7 @@ def test_settling_takes_what_depends_on_what_was_kept():
     state, report = step(MemoryState.empty(), segment(0), [add("lives in Leeds")])
     (entry,) = report.created_ids
     actions = [update(entry, "lives in York"), update(entry, "lives in Bath"), add("likes tea"), add("likes  TEA")]
-    kept, refused = settle(state, segment(1), actions)
+    kept, refused = longest_valid_run(state, segment(1), actions)
     assert kept == [actions[0], actions[2]] and [action for action, _ in refused] == [actions[1], actions[3]]
 
 

@@ -13,7 +13,7 @@ from memory_env.ingest.times import ASSUMED, BY_NUMBERS, BY_TIME, DateOrder
 from memory_env.store.changes import former_names
 from memory_env.store.exports import take_in
 from memory_env.store.forget import forget_member
-from memory_env.store.store import MemoryStore, Written
+from memory_env.store.store import MemoryStore, WrittenSegment
 from tests.memory_env.chats import NOOP, add
 
 
@@ -32,7 +32,7 @@ def take(store, *chats, actions=None):
         state, report = step(state, part.segment, actions or [NOOP])
         assert not report.errors
         records, edges = state.derived(counts["records"]), state.edges(counts["edges"])
-        store.append([Written(part, "test", "{}", report, state.verbatim(counts["messages"]), records, edges)])
+        store.append([WrittenSegment(part, "test", "{}", report, state.verbatim(counts["messages"]), records, edges)])
     return taken
 
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_env.store.near import Said, matched, words_key
+from memory_env.store.near import ComparedMessage, matched, words_key
 
 NINE = 1_717_232_400.0  # 2024-06-01T09:00:00Z
 
 
 def said(*told, at=NINE, speaker="Mia"):
-    return [each if isinstance(each, Said) else Said(speaker, at, each) for each in told]
+    return [each if isinstance(each, ComparedMessage) else ComparedMessage(speaker, at, each) for each in told]
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,10 @@ def test_what_every_export_writes_alike(one, other, same):
         # The exact one is taken before a near one.
         (said("OK", "ok"), said("ok", "OK"), [1, 0]),
         # An edited text is the version of what is left; of several the one that shares words.
-        (said("meet at 7"), [Said("Mia", NINE, "meet at 8", "edited")], [0]),
-        (said("bring rope", "meet at 7"), [Said("Mia", NINE, "bring rope"), Said("Mia", NINE, "meet at 8", "edited")], [0, 1]),
-        ([Said("Mia", NINE, "meet at 8", "edited")], said("meet at 7"), [0]),
-        (said("one two", "three four"), [Said("Mia", NINE, "five six", "edited")], [None]),
+        (said("meet at 7"), [ComparedMessage("Mia", NINE, "meet at 8", "edited")], [0]),
+        (said("bring rope", "meet at 7"), [ComparedMessage("Mia", NINE, "bring rope"), ComparedMessage("Mia", NINE, "meet at 8", "edited")], [0, 1]),
+        ([ComparedMessage("Mia", NINE, "meet at 8", "edited")], said("meet at 7"), [0]),
+        (said("one two", "three four"), [ComparedMessage("Mia", NINE, "five six", "edited")], [None]),
         (said("meet at 7"), said("meet at 8"), [None]),
         # Without any time: the same words of one speaker, in order.
         (said("hi", "yes", at=None), said("hi", "yes", "yes", at=None), [0, 1, None]),
@@ -57,7 +57,7 @@ def test_which_held_message_a_told_one_is(held, told, expected):
 
 
 MESSAGES = st.lists(
-    st.builds(Said, st.sampled_from("AB"), st.sampled_from([NINE, NINE + 5, NINE + 60, None]), st.sampled_from(["x", "X!", "[media]"])),
+    st.builds(ComparedMessage, st.sampled_from("AB"), st.sampled_from([NINE, NINE + 5, NINE + 60, None]), st.sampled_from(["x", "X!", "[media]"])),
     max_size=12,
 )
 

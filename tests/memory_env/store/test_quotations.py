@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_env.store.quotations import CUT, Quotations, words_of
+from memory_env.store.quotations import CUT, Quotations, folded_words
 
 SAID = "I moved to Oslo last spring with my cat"
 
@@ -56,6 +56,6 @@ def test_nothing_quoted_is_left_and_a_cut_text_stays_as_it_is(texts, text):
     once = quotes.cut(text, 1.0)
     assert not quotes.in_text(once, 1.0) or CUT in once
     for said in texts:
-        words = words_of(said)
+        words = folded_words(said)
         if len(words) >= 3 and sum(map(len, words)) >= 10:
-            assert " ".join(words) not in " ".join(words_of(quotes.cut(f"{text} {said}", 1.0)))
+            assert " ".join(words) not in " ".join(folded_words(quotes.cut(f"{text} {said}", 1.0)))

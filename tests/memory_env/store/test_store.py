@@ -12,7 +12,7 @@ from memory_env.ingest import ChatMessage
 from memory_env.ingest.times import instant
 from memory_env.store.intake import arrive
 from memory_env.store.keys import message_keys
-from memory_env.store.store import MemoryStore, Written
+from memory_env.store.store import MemoryStore, WrittenSegment
 from tests.memory_env.chats import NOOP, add
 
 START = datetime(2024, 5, 1, 10)
@@ -33,7 +33,7 @@ def write(store, messages, outputs=None, window=2):
         after, report = step(state, part.segment, actions)
         assert not report.errors
         records, edges = after.derived(before["records"]), after.edges(before["edges"])
-        store.append([Written(part, "test", "{}", report, after.verbatim(before["messages"]), records, edges)])
+        store.append([WrittenSegment(part, "test", "{}", report, after.verbatim(before["messages"]), records, edges)])
         state = after
     return state
 
@@ -224,8 +224,8 @@ def test_a_transaction_that_fails_leaves_nothing(tmp_path):
         for part in parts:
             seen = len(state.verbatim())
             state, report = step(state, part.segment, [NOOP])
-            written.append(Written(part, "x", "", report, state.verbatim(seen), (), ()))
-        broken = Written(written[0].arrived, "x", "", written[0].report, written[0].messages, (), ())
+            written.append(WrittenSegment(part, "x", "", report, state.verbatim(seen), (), ()))
+        broken = WrittenSegment(written[0].arrived, "x", "", written[0].report, written[0].messages, (), ())
         with pytest.raises(DataError, match="another program wrote"):
             store.append([*written, broken])
         assert store.counts() == before

@@ -9,7 +9,7 @@ from memory_env.ingest.chat import ChatMessage
 from memory_env.ingest.times import instant
 from memory_env.records import Record
 from memory_env.store.intake import arrive
-from memory_env.store.store import MemoryStore, Written
+from memory_env.store.store import MemoryStore, WrittenSegment
 from memory_env.store.timeline import in_time, settled
 from tests.memory_env.chats import add, update
 
@@ -25,7 +25,7 @@ def write(store, month):
     after, report = step(state, part.segment, [action])
     assert report.applied == 1
     records, edges = after.derived(counts["records"]), after.edges(counts["edges"])
-    store.append([Written(part, "test", "{}", report, after.verbatim(counts["messages"]), records, edges)])
+    store.append([WrittenSegment(part, "test", "{}", report, after.verbatim(counts["messages"]), records, edges)])
     return settled(after, report.created_ids)
 
 

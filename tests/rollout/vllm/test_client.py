@@ -10,7 +10,7 @@ import torch
 from rollout.engine import EngineDied, EngineStateError, Generation, GenerationRequest, PromptTooLong, SamplingParams
 from rollout.vllm import server
 from rollout.vllm.client import VLLMServerEngine
-from rollout.vllm.server import VLLMServer, read_state
+from rollout.vllm.server import VLLMServer, read_server_state
 from rollout.weights import named_weights
 from tests.conftest import PATIENCE
 
@@ -74,7 +74,7 @@ def served(tmp_path, build_model):
         time.sleep(0.01)
     yield engine, state
     if state.exists():
-        address, key = read_state(state)
+        address, key = read_server_state(state)
         with Client(address, authkey=key) as stopper:
             stopper.send(("shutdown", ()))
             stopper.recv()
@@ -192,7 +192,7 @@ def test_a_death_during_the_update_is_for_the_next_sync_to_mend(served, build_mo
     client.wake()
     client.update_weights(named_weights(build_model(tie_word_embeddings=True)), 7)
     assert engine.restarts == 1 and engine.policy_version == 7
-    address, key = read_state(state)
+    address, key = read_server_state(state)
     with Client(address, authkey=key) as stopper:
         stopper.send(("shutdown", ()))
         stopper.recv()
@@ -225,7 +225,7 @@ def test_unfit_weights_never_reach_the_server(served, build_model):
 
 def test_strangers_are_turned_away(served):
     _, state = served
-    address, _ = read_state(state)
+    address, _ = read_server_state(state)
     from multiprocessing import AuthenticationError
 
     with pytest.raises((AuthenticationError, OSError, EOFError)):
@@ -236,7 +236,7 @@ def test_strangers_are_turned_away(served):
 def test_a_server_that_ends_is_noticed_and_a_new_one_is_found(served, tmp_path):
     engine, state = served
     client = VLLMServerEngine(state, patience_s=PATIENCE)
-    address, key = read_state(state)
+    address, key = read_server_state(state)
     with Client(address, authkey=key) as stopper:
         stopper.send(("shutdown", ()))
         stopper.recv()

@@ -16,7 +16,7 @@ from rollout.engine import Engine, EngineDied, EngineStateError, GenerationReque
 from rollout.hf.engine import HFEngine
 from rollout.sampler import sample_groups
 from rollout.seeds import request_seed
-from rollout.sync import BOUNDS, Probe, SyncError, measure, module_logprobs, sync_and_probe
+from rollout.sync import BOUNDS, SyncError, SyncProbe, measure, module_logprobs, sync_and_probe
 from rollout.weights import named_weights
 from rollout.writer_prompt import WriterPrompt
 from tests.rollout.conftest import make_model
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.vllm
 
 # vLLM's CPU attention knows head sizes from 32 up.
 SHAPE = dict(hidden_size=64, num_attention_heads=2, num_key_value_heads=1, intermediate_size=64)
-PROBE = Probe.of([range(5, 120), range(30, 40)], new_tokens=12)
+PROBE = SyncProbe.of([range(5, 120), range(30, 40)], new_tokens=12)
 BLOCK = 32
 
 

@@ -12,7 +12,7 @@ import pytest
 from rollout.engine import EngineDied, EngineError, EngineStateError, PromptTooLong
 from rollout.sync import module_logprobs
 from rollout.vllm.client import ServerProcess, VLLMServerEngine
-from rollout.vllm.server import VLLMServer, dialled, read_state
+from rollout.vllm.server import VLLMServer, dialled, read_server_state
 from rollout.weights import named_weights
 from tests.conftest import PATIENCE
 from tests.rollout.conftest import make_model
@@ -105,7 +105,7 @@ def test_the_state_file_holds_an_address_that_others_can_dial(tmp_path, host):
     while not state.exists():
         serving.join(0.01)
         assert serving.is_alive() or state.exists()
-    address, key = read_state(state)
+    address, key = read_server_state(state)
     assert address[0] != "0.0.0.0" and (host == "0.0.0.0" or address[0] == host)
     with Client(address, authkey=key) as client:
         client.send(("shutdown", ()))

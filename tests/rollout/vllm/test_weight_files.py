@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 
 from rollout.engine import RolloutInputError
 from rollout.vllm import weight_files as weight_files_module
-from rollout.vllm.model_weights import checked, expected_shapes
+from rollout.vllm.model_weights import checked_tensors, expected_shapes
 from rollout.vllm.weight_files import default_parent, weight_files
 from rollout.weights import named_weights
 
@@ -59,11 +59,11 @@ def test_a_folder_without_a_model_is_explained(tmp_path):
 def test_unfit_tensors_are_named():
     expected = {"a": torch.Size([2]), "b": torch.Size([3])}
     good = [("a", torch.zeros(2)), ("b", torch.zeros(3))]
-    assert [name for name, _ in checked(good, expected, "m")] == ["a", "b"]
+    assert [name for name, _ in checked_tensors(good, expected, "m")] == ["a", "b"]
     for sent, message in [
         ([*good, ("c", torch.zeros(1))], "'c' is no parameter of m"),
         ([("a", torch.zeros(3))], r"a has shape \[3\], the engine's has \[2\]"),
         (good[:1], "1 parameters were not sent, b among them"),
     ]:
         with pytest.raises(ValueError, match=message):
-            list(checked(sent, expected, "m"))
+            list(checked_tensors(sent, expected, "m"))

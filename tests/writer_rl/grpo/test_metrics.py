@@ -10,7 +10,7 @@ from tests.writer_rl.grpo.test_groups import assembled, gain, setting  # noqa: F
 from writer_rl.grpo import metrics
 from writer_rl.grpo.update import Epoch, UpdateReport
 from writer_rl.run.clock import PhaseClock
-from writer_rl.run.metrics import checked
+from writer_rl.run.metrics import checked_metrics
 
 FULL = UpdateReport(
     samples=5,
@@ -26,7 +26,7 @@ SKIPPED = UpdateReport(5, 100, (Epoch(-0.1, 0.5, 0.0),), "kl", 0.7)
 
 
 def record(groups, update):
-    return checked(
+    return checked_metrics(
         {
             "round": 1,
             **metrics.reward_metrics(groups, positions=4),

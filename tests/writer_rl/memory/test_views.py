@@ -56,7 +56,7 @@ def test_the_same_fact_said_again_is_one_fact_with_a_count(tmp_path):
              for position, text in enumerate(["likes tea", "likes tea.", "Likes  Tea"])}  # fmt: skip
     from memory_env import step
     from memory_env.store.intake import arrive
-    from memory_env.store.store import Written
+    from memory_env.store.store import WrittenSegment
 
     with MemoryStore(tmp_path / "m.db") as store:
         state = store.state()
@@ -64,7 +64,7 @@ def test_the_same_fact_said_again_is_one_fact_with_a_count(tmp_path):
             before = store.counts()
             state, report = step(state, part.segment, moves[part.segment.position](state))
             records = state.derived(before["records"])
-            store.append([Written(part, "test", "{}", report, state.verbatim(before["messages"]), records, ())])
+            store.append([WrittenSegment(part, "test", "{}", report, state.verbatim(before["messages"]), records, ())])
         heads = store.state().heads("Ann")
         (row,) = member_view(store.state(), "Ann").rows
     (fact,) = row.facts

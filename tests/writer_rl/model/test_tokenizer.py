@@ -17,7 +17,7 @@ from memory_env.records import DERIVED_LAYERS, DERIVED_UTYPES, GROUP
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.config import resolve
 from writer_rl.model.tiny import tiny_tokenizer
-from writer_rl.model.tokenizer import END, PAD, USER, WRITER, action_pieces, build_tokenizer, completion_text
+from writer_rl.model.tokenizer import END, PAD, USER, WRITER, action_pieces, actions_json, build_tokenizer
 
 COMMITTED = [resolve("configs/tiny_base"), resolve("configs/tiny_writer")]
 PROMPT = resolve("configs/prompts/tiny_writer.jinja")
@@ -97,7 +97,7 @@ def test_an_add_costs_four_tokens_beside_its_values(tokenizer):
         for utype in DERIVED_UTYPES:
             add = {"action": "ADD", "owner": "Ana", "source": "Ben", "layer": layer, "utype": utype, "content": "Ana"}
             values = [add[key] for key in ("owner", "source", "content")]
-            assert len(ids(tokenizer, completion_text([add]))) == 4 + sum(len(ids(tokenizer, value)) for value in values)
+            assert len(ids(tokenizer, actions_json([add]))) == 4 + sum(len(ids(tokenizer, value)) for value in values)
 
 
 def test_special_tokens_in_messages_can_not_be_forged(tokenizer):

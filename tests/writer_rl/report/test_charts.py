@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from writer_rl.report.charts import Line, line_chart, smoothed, ticks
+from writer_rl.report.charts import Curve, line_chart, smoothed, ticks
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -26,7 +26,7 @@ def test_ticks_are_round(low, high, expected):
 
 @given(st.lists(NUMBERS, min_size=1, max_size=20), st.text())
 def test_every_chart_is_well_formed_and_every_point_is_inside(values, label):
-    svg = line_chart([Line(label, tuple(enumerate(values)))], label)
+    svg = line_chart([Curve(label, tuple(enumerate(values)))], label)
     controls = re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd]", "", svg)  # what XML has no character for
     root = ElementTree.fromstring(controls)
     width, height = (float(v) for v in root.attrib["viewBox"].split()[2:])
@@ -37,9 +37,9 @@ def test_every_chart_is_well_formed_and_every_point_is_inside(values, label):
 
 
 def test_nothing_to_draw_is_no_chart():
-    assert line_chart([], "x") == "" == line_chart([Line("a", ())], "x")
+    assert line_chart([], "x") == "" == line_chart([Curve("a", ())], "x")
 
 
 def test_a_label_is_text():
-    svg = line_chart([Line("<script>", ((1, 2), (2, 3)))], '"><script>')
+    svg = line_chart([Curve("<script>", ((1, 2), (2, 3)))], '"><script>')
     assert "<script>" not in svg

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from writer_rl.train.tree import Edge, Overlaps, PrefixTree, cut, shares
+from writer_rl.train.tree import Branch, Overlaps, PrefixTree, cut, shares
 
 sequences = st.lists(st.lists(st.integers(0, 2), max_size=7).map(tuple), max_size=8)
 
@@ -26,7 +26,7 @@ def test_the_documented_example():
     assert tree.depths.tolist() == [0, 1, 2, 2, 3]
     assert tree.parents.tolist() == [-1, 0, 1, 1, 3]
     assert [path.tolist() for path in tree.paths] == [[0, 1, 2], [0, 1, 3, 4]]
-    assert tree.edges == (Edge(0, 2, 5, -1), Edge(2, 3, 3, 0), Edge(3, 5, 5, 0))
+    assert tree.edges == (Branch(0, 2, 5, -1), Branch(2, 3, 3, 0), Branch(3, 5, 5, 0))
 
 
 @given(sequences)
