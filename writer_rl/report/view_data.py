@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from memory_env.actions import max_actions
 from memory_env.records import Edge, Record
 from memory_env.replay import Completion, WrittenStep
+from memory_env.state import MemoryState
 from rewards import RewardWeights, Scorer
 from rewards.alignment import edge_pairs, record_pairs
 from writer_rl.grpo.advantages import MAX_ADVANTAGE, MIN_SIGMA, position_deviations
@@ -89,7 +90,7 @@ def round_data(group: StoredGroup, weights: RewardWeights, tokenizer: str, what_
     other = what_if(group).rewards if what_if else None
     cells = [
         [
-            cell_data(line, made, group, scorer, texts, records)
+            cell_data(line, made, group, scorer, texts, records, what_if.scorer if what_if else None)
             | ({"r2": _reward(asdict(other[g][line.position]))} if other else {})
             for line, made in zip(row, steps, strict=True)
         ]
@@ -111,12 +112,14 @@ def cell_data(
     scorer: Scorer,
     texts: _Table[str],
     records: _Table[tuple[Any, ...]],
+    what_if: Scorer | None = None,
 ) -> dict[str, Any]:
     """Everything of one completion.
 
     x: place of its text; acts: the actions, where JavaScript would read the text otherwise; o: what became of each, as [status,
     reason, place of its record]; new, up: places of the records it made, and [old, new] of its UPDATEs; r: reward terms;
-    pairs, ep: [record, reference id, kappa] and [old, new, reference old, reference new, weight] in the memory after it;
+    pairs, ep: [record, reference id, kappa] and [old, new, reference old, reference new, weight] in the memory after it, and
+    pairs2, ep2 where `what_if` matches them otherwise;
     tk, pt: tokens of completion and prompt; v: policy; fork: whose memory it was written from, where not its own.
     """
     reference = group.taught.teacher.states[line.position]
@@ -130,11 +133,7 @@ def cell_data(
         "r": _reward(line.reward),
         "errors": list(line.report.get("errors", ())),
         "long": bool(line.report.get("too_many_actions")),
-        "pairs": [[place[p.predicted], p.reference, round(p.kappa, 4)] for p in record_pairs(made.post_state, reference, scorer)],
-        "ep": [
-            [*(place.get(i, -1) for i in p.predicted), *p.reference, round(p.weight, 4)]
-            for p in edge_pairs(made.post_state, reference, scorer)
-        ],
+        **_matches(made.post_state, reference, scorer, place),
         "fin": line.finish_reason,
         "tk": line.tokens,
         "pt": line.fields.get("prompt_tokens") or len(line.fields.get("prompt_ids", ())),
@@ -143,11 +142,25 @@ def cell_data(
         "seed": str(line.fields.get("seed", "")),  # more digits than a JavaScript number holds
         "lag": line.fields.get("lag", 0),
     }
+    if what_if is not None:
+        other = _matches(made.post_state, reference, what_if, place)
+        found |= {f"{name}2": pairs for name, pairs in other.items() if pairs != found[name]}
     if line.forked_from is not None:
         found["fork"] = line.forked_from
     if made.report.json_valid and not _plain_json(line.text, made.actions):
         found["acts"] = made.actions
     return found
+
+
+def _matches(made: MemoryState, reference: MemoryState, scorer: Scorer, place: Mapping[str, int]) -> dict[str, list[list[Any]]]:
+    """The matched records and UPDATE edges of two memories, as `cell_data` describes them."""
+    return {
+        "pairs": [[place[p.predicted], p.reference, round(p.kappa, 4)] for p in record_pairs(made, reference, scorer)],
+        "ep": [
+            [*(place.get(i, -1) for i in p.predicted), *p.reference, round(p.weight, 4)]
+            for p in edge_pairs(made, reference, scorer)
+        ],
+    }
 
 
 def _outcomes(made: WrittenStep[Completion], place: Mapping[str, int]) -> list[list[Any]]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rewards import RewardWeights
 from tests.writer_rl.report.made_runs import make_run
 from writer_rl.report.page import asset, embedded
+from writer_rl.report.rescoring import Rescorer, what_if_settings
 from writer_rl.report.stored_run import StoredRun
 from writer_rl.report.view_data import round_data
 from writer_rl.report.viewer import SCRIPTS, viewer_page
@@ -32,6 +33,19 @@ def written(tmp_path, outputs):
     run = StoredRun(make_run(tmp_path / "run", rounds=1, networks=["train_real_01"], group_size=2, writes=writes))
     (group,) = run.round(1).groups
     return group, round_data(group, RewardWeights(), "paper", None)
+
+
+def test_other_thresholds_match_other_records_and_what_stays_is_not_said_twice(tmp_path):
+    run = StoredRun(make_run(tmp_path / "run", rounds=1, networks=["train_real_01"], group_size=3))
+    (group,) = run.round(1).groups
+    settings = RewardWeights(), "paper"
+    strict = Rescorer(what_if_settings(run, ["--reward.weights.threshold", "0.999"]))
+    cells = [cell for row in round_data(group, *settings, strict)["cells"] for cell in row]
+    assert any("pairs2" in cell for cell in cells)
+    for cell in cells:
+        assert cell.get("pairs2", cell["pairs"]) == [pair for pair in cell["pairs"] if pair[2] >= 0.999]
+    lighter = Rescorer(what_if_settings(run, ["--reward.weights.mem", "0.1"]))
+    assert not any("pairs2" in cell or "ep2" in cell for row in round_data(group, *settings, lighter)["cells"] for cell in row)
 
 
 def test_what_became_of_every_action(tmp_path):

@@ -5,10 +5,12 @@ import random
 
 import pytest
 
+from rewards import RewardWeights
 from tests.writer_rl.report.browser import chromium, needs_browser, open_page, requested
 from tests.writer_rl.report.made_runs import make_run
-from writer_rl.report.rescoring import what_if_settings
+from writer_rl.report.rescoring import Rescorer, what_if_settings
 from writer_rl.report.stored_run import StoredRun
+from writer_rl.report.view_data import round_data
 from writer_rl.report.viewer import viewer_page
 
 pytestmark = [pytest.mark.browser, needs_browser]
@@ -136,6 +138,23 @@ def test_a_filter_dims_what_does_not_pass_and_the_what_if_colours_change_the_fig
     assert len(texts(driver, "#grid [data-cell]:not(.off)")) == positive
     driver.execute_script("const c = document.getElementById('colour'); c.value = 'whatif'; c.dispatchEvent(new Event('change'))")
     assert texts(driver, "#grid [data-cell]") != before
+
+
+def test_a_cell_says_which_counterparts_another_threshold_would_leave(driver, run, tmp_path):
+    settings = what_if_settings(run, ["--reward.weights.threshold", "0.999"])
+    path = tmp_path / "strict.html"
+    path.write_text(viewer_page(run, run.rounds(), ("threshold 0.999", settings)), encoding="utf-8")
+    group = run.round(1).groups[0]
+    data = round_data(group, RewardWeights(), "paper", Rescorer(settings))
+    g, t = next(
+        (g, t)
+        for g, row in enumerate(data["cells"])
+        for t, cell in enumerate(row)
+        if any(o[2] in {pair[0] for pair in cell["pairs"] if pair not in cell.get("pairs2", cell["pairs"])} for o in cell["o"])
+    )
+    open_page(driver, path, f"#1/{group.network_id}/{t}/{g}")
+    (panel,) = texts(driver, "#detail")
+    assert "what if: no counterpart reaches the threshold" in panel
 
 
 def test_the_same_cell_across_rounds(driver, page):

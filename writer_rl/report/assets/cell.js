@@ -70,7 +70,8 @@ function completionOf({ group, cell, query }) {
 }
 
 function actionList({ group, network, cell, query }) {
-  const actions = actionsOf(group, cell), matched = new Map(cell.pairs.map(([place, reference, kappa]) => [place, [reference, kappa]]));
+  const actions = actionsOf(group, cell), byPlace = (pairs) => new Map(pairs.map(([place, reference, kappa]) => [place, [reference, kappa]]));
+  const matched = byPlace(cell.pairs), rematched = cell.pairs2 ? byPlace(cell.pairs2) : matched;
   const lines = actions.map((action, number) => {
     const [status, reason, place] = cell.o[number] || ["rejected", "", -1];
     const record = place >= 0 ? group.records[place] : null, pair = matched.get(place);
@@ -79,7 +80,8 @@ function actionList({ group, network, cell, query }) {
       action && action.action === "UPDATE" ? make("span", { class: "tag" }, "UPDATE") : null, " ",
       record ? coordinates(record) : null, " ",
       make("span", { class: record ? "text" : "text mono" }, shown(record ? record[CONTENT] : JSON.stringify(action), query)),
-      reason ? make("div", { class: "dim" }, shown(reason)) : null, record ? matchLine(network, record, pair) : null);
+      reason ? make("div", { class: "dim" }, shown(reason)) : null, record ? matchLine(network, record, pair) : null,
+      record && rematched !== matched ? whatIfMatch(network, pair, rematched.get(place)) : null);
   });
   const general = cell.errors.filter((error) => !/^action \d+: /.test(error));
   return [make("h3", {}, `Actions: ${actions.length}` + (cell.long ? ", more than the budget" : "")), general.map((error) => make("p", { class: "tag bad" }, shown(error))), lines];
@@ -91,6 +93,13 @@ function matchLine(network, record, pair) {
   const same = reference[CONTENT] === record[CONTENT];
   return make("div", {}, make("span", { class: "kappa", style: { background: tint(pair[1]) } }, "κ " + figure(pair[1], 2)), " ",
     same ? make("span", { class: "dim" }, "word for word") : make("span", { class: "text" }, differences(record[CONTENT], reference[CONTENT])));
+}
+
+function whatIfMatch(network, pair, other) {
+  if (!pair && !other || pair && other && pair[0] === other[0] && pair[1] === other[1]) return null;
+  if (!other) return make("div", { class: "dim" }, "what if: no counterpart reaches the threshold");
+  const reference = network.reference.find((each) => each[0] === other[0]);
+  return make("div", { class: "dim" }, "what if: ", make("span", { class: "kappa", style: { background: tint(other[1]) } }, "κ " + figure(other[1], 2)), " ", shown(reference[CONTENT]));
 }
 
 function arithmetic({ cell, grid, g, t }) {
@@ -132,7 +141,7 @@ function chainOf({ group, network, g, t, cell }) {
   if (!mine.length && !wanted.length) return null;
   const matched = new Map(cell.ep.map(([old, now, refOld, refNew, weight]) => [old + ">" + now, [refOld, refNew, weight]]));
   const referenceOf = (id) => network.reference.find((each) => each[0] === id), found = new Set(cell.ep.map((each) => each[3]));
-  return make("details", { open: cell.up.length > 0 }, make("summary", {}, `Chain edges: ${mine.length} written, ${wanted.length} in the reference, ${cell.ep.length} matched`),
+  return make("details", { open: cell.up.length > 0 }, make("summary", {}, `Chain edges: ${mine.length} written, ${wanted.length} in the reference, ${cell.ep.length} matched` + (cell.ep2 ? `, what if: ${cell.ep2.length}` : "")),
     mine.map(([old, now]) => {
       const pair = matched.get(old + ">" + now);
       return make("div", { class: "action " + (pair ? "applied" : "rejected") }, make("b", {}, shown(group.records[now][OWNER])), " ", make("span", { class: "text" }, shown(group.records[old][CONTENT]), " → ", shown(group.records[now][CONTENT])), " ",
