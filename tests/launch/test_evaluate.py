@@ -8,7 +8,7 @@ import pytest
 
 from tests.launch.scripts import launch
 from tests.memory_env.query.chat_server import Script, error, ok, serving
-from tests.writer_rl.tiny_run import save_chats, save_config
+from tests.writer_rl.tiny_run import save_chats, save_config, save_writer
 
 ROW_KEYS = [
     "writer",
@@ -264,3 +264,22 @@ def test_a_wrong_path_of_the_last_writer_shows_before_the_first_writes(run, chat
     code, _, err = run(*arguments, capsys=capsys)
     assert code == 2 and "no model there" in err
     assert not (tmp_path / "e" / "memories.jsonl").exists()
+
+
+def test_a_row_whose_reward_asked_otherwise_says_so_in_the_table_and_in_its_merges(run, chats, tmp_path, capsys):
+    """The run's own settings count, whatever the evaluation's configuration says about the reward; SFT asks nothing."""
+    from writer_rl.config import load_config, to_yaml
+
+    for kind, asked in (("grpo", ["--reward.qa.s1_k", "2"]), ("sft", [])):
+        folder = tmp_path / kind
+        (folder / "checkpoints").mkdir(parents=True)
+        save_writer(folder / "final")
+        (folder / "config.yaml").write_text(to_yaml(load_config(kind, None, asked)))
+    rows = [("RL", "grpo"), ("SFT", "sft")]
+    for name, kind in rows:
+        arguments = ("--config", chats, "--writer", f"{name}={tmp_path / kind / 'final'}", *QUIET)
+        code, out, err = run(*arguments, "--output", tmp_path / name, capsys=capsys)
+        said = "RL: its reward's questions were asked with s1_k 2 (evaluation: 10)"
+        assert code == 0 and (said in out and said in err) == (name == "RL"), err
+    code, merged, err = run("--compare", *(tmp_path / name / "evaluation.json" for name, _ in rows), capsys=capsys)
+    assert code == 0 and merged.count(said) == 1, err

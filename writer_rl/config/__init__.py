@@ -1,5 +1,6 @@
 """Typed configuration: YAML files plus dotted overrides, checked before anything heavy is imported."""
 
+from writer_rl.config.asking import AskingSection
 from writer_rl.config.kinds import KINDS, EvaluationConfig, GRPOConfig, SFTConfig, SharedConfig, TrainingConfig
 from writer_rl.config.loading import ConfigError, config_keys, help_text, load_config, parse_overrides, to_yaml
 from writer_rl.config.section import DEFAULT_PROMPT, ROOT, resolve
@@ -19,6 +20,7 @@ __all__ = [
     "DEFAULT_PROMPT",
     "KINDS",
     "ROOT",
+    "AskingSection",
     "ConfigError",
     "CurriculumStage",
     "DataSection",

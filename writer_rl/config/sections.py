@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from writer_rl.config.section import Address, Paths, SettingsSection, Sources, Text
+from writer_rl.config.asking import AskingSection
+from writer_rl.config.section import Paths, SettingsSection, Sources, Text
 
 
 class LoRASection(SettingsSection):
@@ -103,31 +104,13 @@ class RolloutSection(SettingsSection):
     """The run stops if engine and trainer differ by more (nats) on a probe after a weight sync; null: by precision."""
 
 
-class QASection(SettingsSection):
-    """The terminal QA gain (Eq. 8, 22)."""
+class QASection(AskingSection):
+    """The terminal QA gain (Eq. 8, 22), asked as an evaluation asks; `max_failure_rate` is of a round's questions, rounded up."""
 
     enabled: bool = True
     """false: R_QA is 0 everywhere and no question is asked."""
     max_questions: PositiveInt = 4
     """Questions per network, fixed for the whole run."""
-    s1_k: PositiveInt = 10
-    """Verbatim messages per question."""
-    s2_k: PositiveInt = 2
-    """Derived records per row."""
-    source_k: NonNegativeInt = 1
-    """Records per row that the person said about others."""
-    backend: Literal["offline", "openai"] = "offline"
-    """Who answers and judges: a deterministic offline backend, or an OpenAI-compatible endpoint."""
-    model: str | None = None
-    """The endpoint's model name."""
-    base_url: Address | None = None
-    """The endpoint; null: the OPENAI_BASE_URL variable. The key comes from OPENAI_API_KEY alone."""
-    concurrency: PositiveInt = 8
-    """Requests in flight at once."""
-    deadline_s: PositiveFloat = 300.0
-    """Seconds for one question, retries included."""
-    max_failure_rate: float = Field(default=0.2, ge=0, le=1)
-    """The run stops (resumable) when more of a round's questions than this share, rounded up, could not be judged."""
 
 
 class RewardSection(SettingsSection):
@@ -145,7 +128,7 @@ class RewardSection(SettingsSection):
     """The terminal QA gain."""
 
 
-class EvaluationSection(SettingsSection):
+class EvaluationSection(AskingSection):
     """Evaluation: during training on validation networks, and `launch/evaluate.py` on held-out ones."""
 
     every: NonNegativeInt = 0
@@ -158,34 +141,6 @@ class EvaluationSection(SettingsSection):
     """What makes a checkpoint the best one: a key of the evaluation during training."""
     networks: Literal["heldout", "validation", "train"] = "heldout"
     """Which networks `launch/evaluate.py` uses."""
-    s1_recall: PositiveInt = 40
-    """Verbatim messages recalled before selection."""
-    s1_k: PositiveInt = 10
-    """Verbatim messages per question."""
-    s2_k: PositiveInt = 2
-    """Derived records per row."""
-    source_k: NonNegativeInt = 1
-    """Records per row that the person said about others."""
-    ask: bool = False
-    """One supplementary search where the messages are not enough (Sufficiency/ASK)."""
-    retrieval: Literal["lexical", "dense"] = "lexical"
-    """lexical: BM25 and term overlap; dense: all-MiniLM-L6-v2 (the extra `embed`)."""
-    query: Literal["rules", "openai"] = "rules"
-    """Who projects, selects and checks sufficiency: deterministic rules, or the endpoint."""
-    backend: Literal["offline", "openai"] = "offline"
-    """Who answers and judges: a deterministic offline backend, or an OpenAI-compatible endpoint."""
-    model: str | None = None
-    """The endpoint's model for queries and answers."""
-    judge_model: str | None = None
-    """The endpoint's model for judging; null: `model`."""
-    base_url: Address | None = None
-    """The endpoint; null: the OPENAI_BASE_URL variable. The key comes from OPENAI_API_KEY alone."""
-    concurrency: PositiveInt = 8
-    """Requests in flight at once."""
-    deadline_s: PositiveFloat = 300.0
-    """Seconds for one question, retries included."""
-    max_failure_rate: float = Field(default=0.2, ge=0, le=1)
-    """Stop (resumable) as soon as a larger share of the questions could not be judged."""
 
 
 class TrackingSection(SettingsSection):

@@ -28,7 +28,7 @@ class CheckpointWriter:
     """
 
     def __init__(self, folder: Path, config: EvaluationConfig):
-        self._folder, self._config = folder, config
+        self.folder, self._config = folder, config
         self.identity = checkpoint_identity(folder, config)
         self._opened: tuple[Engine, WriterPrompt] | None = None
 
@@ -71,7 +71,7 @@ class CheckpointWriter:
         if self._opened is None:
             from writer_rl.evaluation.engines import open_engine
 
-            self._opened = open_engine(self._folder, self._config)
+            self._opened = open_engine(self.folder, self._config)
         return self._opened
 
 

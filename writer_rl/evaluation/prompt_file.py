@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-
 from writer_rl.config import DEFAULT_PROMPT, EvaluationConfig, resolve
+from writer_rl.evaluation.run_settings import run_settings
 
 
 def prompt_path(config: EvaluationConfig, folder: Path | None = None) -> Path:
@@ -17,13 +16,6 @@ def prompt_path(config: EvaluationConfig, folder: Path | None = None) -> Path:
     carried = sorted(folder.glob("prompt.*")) if folder else []
     if carried:
         return carried[0]
-    trained_with = _prompt_of_run(folder) if folder else None
+    data = (run_settings(folder) or {}).get("data") if folder else None
+    trained_with = data.get("prompt") if isinstance(data, dict) else None
     return resolve(trained_with) if trained_with else DEFAULT_PROMPT
-
-
-def _prompt_of_run(folder: Path) -> str | None:
-    """`data.prompt` of the run directory that RUN/checkpoints/STEP/model lies in."""
-    for run in folder.resolve().parents[:3]:
-        if (run / "config.yaml").is_file() and (run / "checkpoints").is_dir():
-            return yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8")).get("data", {}).get("prompt")
-    return None

@@ -15,9 +15,14 @@ from writer_rl.evaluation.frozen import PARTS, require_equal
 SHARED_PARTS = tuple(part for part in PARTS if part != "budgets")
 
 
-def evaluation_document(total: int, frozen: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """evaluation.json (docs/evaluation.md, "Files"): `rows` are `scores.summary` with the key `writer` in front."""
-    return {"total": total, "frozen": dict(frozen), "rows": list(rows)}
+def evaluation_document(
+    total: int, frozen: Mapping[str, str], rows: Sequence[Mapping[str, Any]], notes: Sequence[str] = ()
+) -> dict[str, Any]:
+    """evaluation.json (docs/evaluation.md, "Files"): `rows` are `scores.summary` with the key `writer` in front.
+
+    notes: lines that stand under the table; without any there is no such key.
+    """
+    return {"total": total, "frozen": dict(frozen), "rows": list(rows), **({"notes": list(notes)} if notes else {})}
 
 
 def variant_document(total: int, frozen: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -33,14 +38,15 @@ def merge(documents: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
     merged: dict[str, Any] | None = None
     for path, document in documents:
         if merged is None:
-            merged = evaluation_document(document["total"], document["frozen"], document["rows"])
+            merged = evaluation_document(document["total"], document["frozen"], document["rows"], document.get("notes", ()))
             continue
         require_equal(merged["frozen"], document["frozen"], path)
         names = {row["writer"] for row in merged["rows"]}
         twice = next((row["writer"] for row in document["rows"] if row["writer"] in names), None)
         if twice is not None:
             raise DataError(f"{path}: has a row {twice!r}, as another of the files; rename one")
-        merged["rows"] = [*merged["rows"], *document["rows"]]
+        rows, notes = ([*merged.get(key, ()), *document.get(key, ())] for key in ("rows", "notes"))
+        merged = evaluation_document(merged["total"], merged["frozen"], rows, notes)
     if merged is None:
         raise DataError("no evaluation to show")
     return merged
@@ -77,7 +83,7 @@ def writer_table(document: Mapping[str, Any], reference: str = "teacher") -> str
         if best is not None:
             cells.append("-" if row["writer"] == reference else f"{row['accuracy_mean'] - best:+.2f} pp")
         lines.append(cells)
-    return table(header, lines)
+    return "\n".join([table(header, lines), *map(one_line, document.get("notes", ()))])
 
 
 def category_table(document: Mapping[str, Any]) -> str:

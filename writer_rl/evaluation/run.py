@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,16 +22,19 @@ from memory_env.datafile import DataError
 from memory_env.files import write_text
 from memory_env.query.answer.response_cache import ResponseCache
 from memory_env.query.answer.token_usage import StageUsage, table_row
+from memory_env.query.pipeline import QueryPipeline
 from memory_env.text import json_utf8
 from writer_rl.config import EvaluationConfig
 from writer_rl.evaluation import report
 from writer_rl.evaluation.answering import Examiner, Place, ResultFile
+from writer_rl.evaluation.asking import Asking, budgets_of, open_asking
 from writer_rl.evaluation.frozen import frozen_hashes, require_equal
 from writer_rl.evaluation.memories import MemoryFile, WrittenMemory
 from writer_rl.evaluation.memory_metrics import memory_metrics
 from writer_rl.evaluation.plot import plot_grid
+from writer_rl.evaluation.reward_notes import reward_notes
 from writer_rl.evaluation.scores import Result, summary
-from writer_rl.evaluation.setup import CACHE_FILE, Setup, budgets_of, dense_available, judging_line, networks_of, open_setup
+from writer_rl.evaluation.setup import CACHE_FILE, dense_available, judging_line, networks_of
 from writer_rl.evaluation.variants import MAIN, Variant, ablations, baselines, full_evidence, grid, main_variant
 from writer_rl.evaluation.writers import NOBODY, TEACHER, Writer, WriterSpec, open_writer, write_networks
 from writer_rl.train.data import with_teachers
@@ -77,22 +81,22 @@ def evaluate(config: EvaluationConfig, plan: EvaluationPlan, output: Path) -> Ou
     judging = judging_line(config)
     networks = networks_of(config, plan.networks)
     output.mkdir(parents=True, exist_ok=True)
-    setup = open_setup(config, output)
-    budgets = budgets_of(config)
+    asking = open_asking(config.evaluation, "evaluation", output / CACHE_FILE)
+    budgets = budgets_of(config.evaluation)
     main = main_variant(budgets)
-    frozen = frozen_hashes(networks, setup.pipeline(main), setup.backend.answerer, setup.backend.judge)
+    frozen = frozen_hashes(networks, asking.pipeline(), asking.backend.answerer, asking.backend.judge)
     _claim(output, frozen)
-    run = _Run(config, setup, networks, output)
+    run = _Run(config, asking, networks, output)
     outcome, total = Outcome(), sum(len(network.questions) for network in networks)
 
     # All are opened before the first writes: a wrong path of the last one should not show up after hours.
-    writers = {
-        spec.name: [open_writer(source, config, setup.client, networks) for source in spec.sources] for spec in plan.writers
-    }
-    print(judging, file=sys.stderr)
+    client = partial(asking.client, max_tokens=max(1024, config.rollout.max_new_tokens))
+    writers = {spec.name: [open_writer(source, config, client, networks) for source in spec.sources] for spec in plan.writers}
+    notes = reward_notes(writers, config)
+    print(*[judging, *notes], sep="\n", file=sys.stderr)
     memories = {name: run.memories(name, seeds) for name, seeds in writers.items()}
     rows = [{"writer": name, **summary(run.results(main, name, memories[name]))} for name in names]
-    document = report.evaluation_document(total, frozen, rows)
+    document = report.evaluation_document(total, frozen, rows, notes)
     outcome.documents["evaluation.json"] = document
     outcome.tables += [report.writer_table(document), report.category_table(document)]
     _write_json(output / "evaluation.json", document)
@@ -136,13 +140,13 @@ def token_rows(
 class _Run:
     """One evaluation in progress."""
 
-    def __init__(self, config: EvaluationConfig, setup: Setup, networks: Sequence[Network], output: Path):
-        self._config, self._setup, self._networks = config, setup, networks
+    def __init__(self, config: EvaluationConfig, asking: Asking, networks: Sequence[Network], output: Path):
+        self._config, self._asking, self._networks = config, asking, networks
         self._memory_file = MemoryFile(output / "memories.jsonl")
         self._result_file = ResultFile(output / "questions.jsonl")
         self._output = output
-        backend = setup.backend
-        self._examiner = Examiner(backend.answerer, backend.judge, backend.concurrency, config.evaluation.max_failure_rate)
+        backend = asking.backend
+        self._examiner = Examiner(backend.answerer, backend.judge, asking.concurrency, config.evaluation.max_failure_rate)
 
     def memories(self, name: str, writers: Sequence[Writer]) -> list[list[WrittenMemory]]:
         """The memories of each seed, in the networks' order; what is on file is replayed instead of written again."""
@@ -167,7 +171,7 @@ class _Run:
 
     def results(self, variant: Variant, name: str, memories: Sequence[Sequence[WrittenMemory]]) -> list[list[Result]]:
         """Results of each seed. Raises Unjudged when questions are left without a verdict."""
-        pipeline, found = self._setup.pipeline(variant), []
+        pipeline, found = self._pipeline(variant), []
         for seed, written in enumerate(memories):
             total = sum(len(network.questions) for network in self._networks)
             label = f"{name}, seed {seed}: answering" + ("" if variant.table == MAIN else f" ({variant.name})")
@@ -195,9 +199,8 @@ class _Run:
         rows = []
         for writer, written in memories.items():
             for variant in variants:
-                own = frozen_hashes(
-                    self._networks, self._setup.pipeline(variant), self._setup.backend.answerer, self._setup.backend.judge
-                )
+                backend = self._asking.backend
+                own = frozen_hashes(self._networks, self._pipeline(variant), backend.answerer, backend.judge)
                 scores = summary(self.results(variant, writer, written))
                 rows.append(
                     {"variant": variant.name, "writer": writer, "budgets": own["budgets"], "prompts": own["prompts"], **scores}
@@ -221,6 +224,9 @@ class _Run:
             shared = [key for key in measured[0] if all(key in each for each in measured)]
             found[name] = {key: fmean(each[key] for each in measured) for key in shared} | {"seeds": measured}
         return found
+
+    def _pipeline(self, variant: Variant) -> QueryPipeline:
+        return self._asking.pipeline(variant.budgets, variant.dense)
 
     def _bar(self, total: int, label: str, unit: str) -> tqdm:
         seconds = 0.2 if sys.stderr.isatty() else 30.0  # a log gets a line now and then, and none for what is quick

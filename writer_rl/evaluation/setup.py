@@ -1,39 +1,19 @@
-"""From a configuration to networks, backend and query pipelines."""
+"""From a configuration to the networks of an evaluation, and who judges them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 from memory_env import Network, check_disjoint
 from memory_env.datafile import DataError
 from memory_env.ingest.formats import read_networks
 from memory_env.loader import part_of_prepared
-from memory_env.query.answer.backends import AnswerBackend, open_backend
-from memory_env.query.answer.endpoint_client import EndpointClient, EndpointSettings
-from memory_env.query.answer.response_cache import ResponseCache
-from memory_env.query.answer.token_usage import TokenLedger
-from memory_env.query.budgets import QueryBudgets
-from memory_env.query.pipeline import QueryPipeline
-from memory_env.query.retrieve.dense import Embedder, minilm, minilm_installed
+from memory_env.query.retrieve.dense import minilm_installed
 from writer_rl.config import ConfigError, EvaluationConfig, resolve
-from writer_rl.evaluation.variants import Variant
+from writer_rl.evaluation.asking import require_models, who_answers
 from writer_rl.train.data import load_sources
 
 CACHE_FILE = "responses.sqlite"
-
-
-def budgets_of(config: EvaluationConfig) -> QueryBudgets:
-    settings = config.evaluation
-    return QueryBudgets(
-        s1_recall=max(settings.s1_recall, settings.s1_k),
-        s1_k=settings.s1_k,
-        s2_k=settings.s2_k,
-        source_k=settings.source_k,
-        ask=settings.ask,
-    )
 
 
 def networks_of(config: EvaluationConfig, paths: Sequence[str] = ()) -> list[Network]:
@@ -57,32 +37,6 @@ def networks_of(config: EvaluationConfig, paths: Sequence[str] = ()) -> list[Net
     return asked
 
 
-@dataclass(slots=True)
-class Setup:
-    """What every Writer of a call shares."""
-
-    config: EvaluationConfig
-    backend: AnswerBackend
-    client: Callable[[str], EndpointClient]
-    _embedder: Embedder | None = None
-
-    def pipeline(self, variant: Variant) -> QueryPipeline:
-        dense = self.config.evaluation.retrieval == "dense" if variant.dense is None else variant.dense
-        if dense and self._embedder is None:
-            self._embedder = minilm()
-        parts: dict[str, Any] = {}
-        if self.config.evaluation.query == "openai":
-            from memory_env.query.prompted import PromptedProjector, PromptedSelector, PromptedSufficiency
-
-            client = self.client(self.config.evaluation.model or "")
-            parts = {
-                "projector": PromptedProjector(client),
-                "selector": PromptedSelector(client),
-                "sufficiency": PromptedSufficiency(client),
-            }
-        return QueryPipeline(variant.budgets, self._embedder if dense else None, **parts)
-
-
 def judging_line(config: EvaluationConfig) -> str:
     """Who answers and judges, for the console.
 
@@ -90,17 +44,9 @@ def judging_line(config: EvaluationConfig) -> str:
     figures of the offline judge must not pass for a model's.
     """
     settings, reward = config.evaluation, config.reward.qa
-    if settings.backend == "openai":
-        return (
-            f"answers by {settings.model}, verdicts by {settings.judge_model or settings.model}, retrieval {settings.retrieval}"
-        )
-    if settings.judge_model or (settings.model and settings.query == "rules"):
-        raise ConfigError(
-            f"evaluation.backend: offline never asks {settings.judge_model or settings.model}; set evaluation.backend openai, or "
-            "no evaluation.model"
-        )
-    line = "answers and verdicts by the offline rules, no model"
-    if not reward.enabled or reward.backend == "offline":
+    require_models(settings, "evaluation")
+    line = who_answers(settings)
+    if settings.backend == "openai" or not reward.enabled or reward.backend == "offline":
         return line
     if "backend" not in settings.model_fields_set:
         raise ConfigError(
@@ -108,37 +54,6 @@ def judging_line(config: EvaluationConfig) -> str:
             "be by the offline rules; set evaluation.backend openai and evaluation.model, or evaluation.backend offline"
         )
     return f"WARNING: {line}, though the reward's were by {reward.model}: set evaluation.backend openai and evaluation.model"
-
-
-def open_setup(config: EvaluationConfig, output: Path) -> Setup:
-    """Opens the backend; the response cache lies in the output folder."""
-    settings, ledger = config.evaluation, TokenLedger()
-    backend = open_backend(
-        settings.backend,
-        model=settings.model,
-        judge_model=settings.judge_model,
-        base_url=settings.base_url,
-        concurrency=settings.concurrency,
-        deadline_s=settings.deadline_s,
-        cache=output / CACHE_FILE,
-        ledger=ledger,
-    )
-    stores: list[ResponseCache] = []
-
-    def client(model: str) -> EndpointClient:
-        stores[:] = stores or [ResponseCache(output / CACHE_FILE)]
-        given = EndpointSettings(
-            model,
-            settings.base_url,
-            concurrency=settings.concurrency,
-            deadline_s=settings.deadline_s,
-            max_tokens=max(1024, config.rollout.max_new_tokens),
-        )
-        return EndpointClient(given, stores[0], ledger).check()
-
-    if settings.query == "openai" and not settings.model:
-        raise DataError("evaluation.query is openai: set evaluation.model")
-    return Setup(config, backend, client)
 
 
 def dense_available() -> bool:

@@ -8,6 +8,8 @@ from memory_env import PromptTemplate
 from rewards import RewardWeights
 from rewards.terms import WeightedTerm, weighted_terms
 from writer_rl.config import ConfigError, GRPOConfig, RewardSection, resolve
+from writer_rl.evaluation.asking import require_models
+from writer_rl.grpo.questions import asking_line
 from writer_rl.train.data import load_training
 from writer_rl.train.missing import missing_data, missing_model
 from writer_rl.train.prompt import fit_line
@@ -65,14 +67,16 @@ def plan_lines(config: GRPOConfig) -> list[str]:
     Raises like `round_plan`, and PromptDoesNotFit where a position can't be read.
     """
     missing = missing_data(config.data)
+    asked = [line for line in (asking_line(config),) if line]
     if not missing:
-        return [*round_plan(config).lines(), *missing_model(config.model), fit_line(config)]
+        return [*round_plan(config).lines(), *asked, *missing_model(config.model), fit_line(config)]
     _check_files(config)
     trainer, rollout = config.trainer, config.rollout
     trajectories = trainer.steps * rollout.networks_per_round * rollout.group_size
     return [
         f"rounds            {trainer.steps}, one policy update each, at most {trainer.steps * trainer.epochs} optimizer steps",
         f"trajectories      {trajectories}",
+        *asked,
         *missing,
         *missing_model(config.model),
     ]
@@ -80,6 +84,8 @@ def plan_lines(config: GRPOConfig) -> list[str]:
 
 def _check_files(config: GRPOConfig) -> None:
     reward_settings(config.reward)
+    if config.reward.qa.enabled:
+        require_models(config.reward.qa, "reward.qa")
     if config.data.prompt:
         PromptTemplate.load(resolve(config.data.prompt))
 

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from memory_env import Network
-from memory_env.query.answer.backends import open_backend
-from memory_env.query.budgets import QueryBudgets
-from memory_env.query.pipeline import QueryPipeline
 from rewards.qa_gain import QAFailure, QAGain, QAGroup, qa_gain
-from writer_rl.config import DataSection, QASection
+from writer_rl.config import DataSection, QASection, SharedConfig
+from writer_rl.evaluation.asking import asked_otherwise, open_asking
 from writer_rl.evaluation.frozen import frozen_hashes
 from writer_rl.grpo.groups import ScoredTrajectory, final_states
 from writer_rl.train.data import TaughtNetwork
@@ -21,23 +19,16 @@ class Questions:
     """Asks a group's questions; calling it gives the terminal gain (Eq. 8) of each group, in their order.
 
     cache: the file of an endpoint's responses, so that a round begun again asks nothing twice.
-    Raises DataError for an endpoint without a model, address or key; a call may raise `rewards.qa_gain.QAFailure`.
+    Raises DataError or ConfigError for an endpoint without a model, address or key, or a model that nobody asks; a call may
+    raise `rewards.qa_gain.QAFailure`.
 
     Example: ``Questions(config.reward.qa, run / "responses.sqlite")([QAGroup(network_id, questions, final_states)])[0].gains``
     """
 
     def __init__(self, settings: QASection, cache: Path) -> None:
         self._settings = settings
-        self._backend = open_backend(
-            settings.backend,
-            model=settings.model,
-            base_url=settings.base_url,
-            concurrency=settings.concurrency,
-            deadline_s=settings.deadline_s,
-            cache=cache,
-        )
-        budgets = QueryBudgets(s1_k=settings.s1_k, s2_k=settings.s2_k, source_k=settings.source_k)
-        self._pipeline = QueryPipeline(budgets)
+        self._asking = open_asking(settings, "reward.qa", cache)
+        self._backend, self._pipeline = self._asking.backend, self._asking.pipeline()
 
     def __call__(self, groups: Sequence[QAGroup]) -> list[QAGain]:
         return qa_gain(
@@ -46,13 +37,20 @@ class Questions:
             self._backend.answerer,
             self._backend.judge,
             max_questions=self._settings.max_questions,
-            concurrency=self._backend.concurrency,
+            concurrency=self._asking.concurrency,
             max_failure_rate=self._settings.max_failure_rate,
         )
 
     def frozen(self, networks: Iterable[Network]) -> dict[str, str]:
         """Hashes of questions, prompts, budgets and judge: what has to stay the same over a whole run."""
         return frozen_hashes(networks, self._pipeline, self._backend.answerer, self._backend.judge)
+
+
+def asking_line(config: SharedConfig) -> str | None:
+    """How the reward asks otherwise than the evaluation will, in one line; None where it does not, or asks nothing."""
+    reward = config.reward.qa
+    found = asked_otherwise(reward, config.evaluation) if reward.enabled else None
+    return f"the reward's questions are asked otherwise than the evaluation's: {found}" if found else None
 
 
 def ask_round(

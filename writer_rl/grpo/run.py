@@ -14,7 +14,7 @@ from writer_rl.config import ConfigError, GRPOConfig
 from writer_rl.grpo import metrics as measure
 from writer_rl.grpo.groups import Group, assemble, score_trajectories
 from writer_rl.grpo.plan import reward_settings
-from writer_rl.grpo.questions import ask_round
+from writer_rl.grpo.questions import ask_round, asking_line
 from writer_rl.grpo.records import question_records, trajectory_records
 from writer_rl.grpo.samples import balanced_shares
 from writer_rl.grpo.sampling import GroupSampler
@@ -200,4 +200,6 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
         warning = unseen_text_warning(self.data.values(), self.config.reward.tokenizer)
         if warning:
             say(warning)
+        if (line := asking_line(self.config)) is not None:
+            say(line)
         say(LEGEND)

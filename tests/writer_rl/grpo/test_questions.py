@@ -32,3 +32,15 @@ def test_a_killed_run_asks_nothing_twice_and_ends_the_same(tmp_path):
         assert train(config, *killed) == [0]
     assert sorted(asked) == whole
     assert_same_run(tmp_path / "killed", tmp_path / "whole", steps=2)
+
+
+def test_a_run_says_at_its_start_where_its_questions_are_asked_otherwise_than_the_evaluation_s(tmp_path):
+    config = save_config(tmp_path, {"reward.qa": {"s1_k": 2}, "trainer.steps": 1})
+    line = "the reward's questions are asked otherwise than the evaluation's: s1_k 2 (evaluation: 10)"
+    for name, arguments, said in (
+        ("plan", ["--dry-run"], 1),
+        ("run", ["--output_dir", str(tmp_path / "a")], 1),
+        ("alike", ["--dry-run", "--evaluation.s1_k", "2"], 0),
+    ):
+        assert train(config, *arguments, output=tmp_path / name) == [0]
+        assert (tmp_path / f"{name}.0").read_text().count(line) == said
