@@ -16,6 +16,7 @@ from memory_env.actions import max_actions
 from memory_env.records import Edge, Record
 from memory_env.replay import Completion, WrittenStep
 from memory_env.state import MemoryState
+from memory_env.trajectory import ReferenceState
 from rewards import RewardWeights, Scorer
 from rewards.alignment import edge_pairs, record_pairs
 from writer_rl.grpo.advantages import MAX_ADVANTAGE, MIN_SIGMA, position_deviations
@@ -143,8 +144,8 @@ def cell_data(
         "lag": line.fields.get("lag", 0),
     }
     if what_if is not None:
-        other = _matches(made.post_state, reference, what_if, place)
-        found |= {f"{name}2": pairs for name, pairs in other.items() if pairs != found[name]}
+        again = _matches(made.post_state, reference, what_if, place)
+        found |= {f"{name}2": pairs for name, pairs in again.items() if pairs != found[name]}
     if line.forked_from is not None:
         found["fork"] = line.forked_from
     if made.report.json_valid and not _plain_json(line.text, made.actions):
@@ -152,7 +153,9 @@ def cell_data(
     return found
 
 
-def _matches(made: MemoryState, reference: MemoryState, scorer: Scorer, place: Mapping[str, int]) -> dict[str, list[list[Any]]]:
+def _matches(
+    made: MemoryState, reference: MemoryState | ReferenceState, scorer: Scorer, place: Mapping[str, int]
+) -> dict[str, list[list[Any]]]:
     """The matched records and UPDATE edges of two memories, as `cell_data` describes them."""
     return {
         "pairs": [[place[p.predicted], p.reference, round(p.kappa, 4)] for p in record_pairs(made, reference, scorer)],
