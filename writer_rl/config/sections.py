@@ -103,6 +103,11 @@ class RolloutSection(SettingsSection):
     sync_bound: PositiveFloat | None = None
     """The run stops if engine and trainer differ by more (nats) on a probe after a weight sync; null: by precision."""
 
+    mismatch_growth: float | None = Field(default=5.0, gt=1)
+    """The run stops when sampler and trainer differ by more than so many times their first round's mean; null: never."""
+    mismatch_floor: PositiveFloat | None = None
+    """Nats a token below which that growth stops nothing; null: by precision, 1e-4 in float32 and 0.02 in bfloat16."""
+
 
 class QASection(AskingSection):
     """The terminal QA gain (Eq. 8, 22), asked as an evaluation asks; `max_failure_rate` is of a round's questions, rounded up."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rewards import Scorer
+from rollout.drift import FLOORS, DriftLimit, SamplerDrifted
 from writer_rl.config import ConfigError, GRPOConfig
 from writer_rl.grpo import metrics as measure
 from writer_rl.grpo.groups import Group, assemble, score_trajectories
@@ -98,7 +99,9 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
             with clock("evaluation"):
                 due = bool(config.evaluation.every) and self.state.round % config.evaluation.every == 0
                 evaluated, is_best = self.evaluate(self.engine.engine, due)
-        self._record(groups, update, evaluated, clock, config.trainer.lr * factor)
+        ranks = self.world.gather(measure.rank_figures(update, self.engine.metrics(), clock))
+        self._record(groups, update, evaluated, clock, config.trainer.lr * factor, ranks)
+        self._require_steady_sampler(groups, update, ranks)
         if is_best or self.state.round % config.trainer.checkpoint_every == 0:
             self.save(is_best)
 
@@ -123,9 +126,9 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
         evaluated: Mapping[str, float | None],
         clock: PhaseClock,
         lr: float,
+        ranks: Sequence[measure.RankFigures],
     ) -> None:
         """metrics.jsonl, trajectories, W&B and the console; written before the checkpoint that makes the round final."""
-        ranks = self.world.gather(measure.rank_figures(update, self.engine.metrics(), clock))
         if not self.world.is_main:
             return
         state, config, seed, visit = self.state, self.config, self.config.seed, self.state.round - 1
@@ -149,6 +152,24 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
             self.tracker.completions(state.round, completions)
         if config.tracking.plot_every and state.round % config.tracking.plot_every == 0:
             self._plot()
+
+    def _require_steady_sampler(
+        self, groups: Sequence[Group], update: UpdateReport, ranks: Sequence[measure.RankFigures]
+    ) -> None:
+        """SamplerDrifted on every rank, before the round is saved, where the mismatch has grown over its first value."""
+        now, settings = measure.mismatch_metrics(ranks)["rollout/mismatch_mean"], self.config.rollout
+        trained = self.state.policy_version - (update.steps > 0)
+        older = any(t.policy_version != trained for group in groups for t in group.trajectories)  # differs for a good reason
+        if now is None or settings.mismatch_growth is None or older:
+            return
+        if self.state.first_mismatch is None:
+            self.state.first_mismatch = now
+        limit = DriftLimit(settings.mismatch_growth, settings.mismatch_floor or FLOORS[self.config.model.dtype])
+        try:
+            limit.require(now, self.state.first_mismatch, f"round {self.state.round}")
+        except SamplerDrifted:
+            self.engine.forget()  # the round that is begun again must not find what was sampled
+            raise
 
     def _plot(self) -> None:
         draw_reward_curves(self.directory.read_metrics(), self.directory.path / "reward_curves.png")

@@ -23,6 +23,8 @@ class GRPOState(RunState):
     """Rounds that the learning rate's schedule was begun over, whatever `trainer.steps` is since; 0: not known."""
     reference: str = ""
     """The frozen policy of the KL term."""
+    first_mismatch: float | None = None
+    """``rollout/mismatch_mean`` of the first round that has one: what later rounds are held against."""
     frozen: dict[str, str] = field(default_factory=dict)
     """Hashes of the terminal questions, their budgets, prompts and judge."""
 

@@ -28,6 +28,8 @@ FREE_KEYS: tuple[str, ...] = (
     "rollout.gpu_memory_utilization",
     "rollout.kv_cache_gib",
     "rollout.max_batch_tokens",
+    "rollout.mismatch_floor",
+    "rollout.mismatch_growth",
     "rollout.server",
     "rollout.sync_bound",
     "rollout.sync_folder",
