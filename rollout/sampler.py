@@ -55,6 +55,7 @@ def sample_groups(
     strict: bool = False,
     provenance: Any = None,
     members: Mapping[str, Sequence[int]] | None = None,
+    shared_past: bool = False,
     on_position: Callable[[WrittenPosition], None] | None = None,
 ) -> dict[str, list[Trajectory]]:
     """Write the memory of each network ``group_size`` times from an empty state.
@@ -66,6 +67,8 @@ def sample_groups(
         strict, provenance: passed to `memory_env.step`.
         members: of each network, which of its ``group_size`` trajectories to write here (other ranks write the others); a
             trajectory is the same wherever it is written. None: all.
+        shared_past: every trajectory writes every position from the memory that the network's first one here has there, a fork of
+            it; what the others wrote before is no part of their past.
         on_position: called after each position.
 
     Returns:
@@ -89,6 +92,8 @@ def sample_groups(
     positions = max((len(writing.segments) for writing in writings), default=0)
     for position in range(positions):
         active = [writing for writing in writings if position < len(writing.segments)]
+        if shared_past:
+            _fork(active)
         prompts = _prompts(active, position, prompt)
         requests = [
             GenerationRequest(
@@ -122,6 +127,13 @@ def write_memories(
     greedy = SamplingParams(greedy=True, max_new_tokens=max_new_tokens)
     groups = sample_groups(networks, engine, prompt, 1, greedy, 0, **options)
     return {network_id: group[0] for network_id, group in groups.items()}
+
+
+def _fork(active: Sequence[_Writing]) -> None:
+    """Give every trajectory of a network the memory of its first: O(1) each, a state is never changed."""
+    past: dict[str, MemoryState] = {}
+    for writing in active:
+        writing.state = past.setdefault(writing.network_id, writing.state)
 
 
 def _prompts(active: Sequence[_Writing], position: int, prompt: WriterPrompt) -> list[EncodedPrompt]:

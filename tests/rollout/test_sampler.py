@@ -87,6 +87,21 @@ def test_every_malformed_output_is_a_step_without_effect_and_never_an_early_stop
             assert made.report.hit_length_limit == (made.finish_reason == "length")
 
 
+def test_with_a_shared_past_all_write_from_the_memory_of_the_first(tokenizer, prompt):
+    engine = ScriptedEngine(tokenizer, lambda text, index: (add(f"fact {index} of {text.count('fact')}"), "stop"))
+    group = sample_groups(NETWORKS, engine, prompt, 3, SAMPLING, 0, shared_past=True)["long"]
+    first = group[0]
+    for trajectory in group:
+        for made, own in zip(trajectory.steps, first.steps, strict=True):
+            assert made.pre_state is own.pre_state and made.prompt_ids == own.prompt_ids
+            assert len(made.post_state.derived()) == made.position + 1
+    for earlier, later in zip(first.steps, first.steps[1:], strict=False):
+        assert later.pre_state is earlier.post_state
+    assert len({trajectory.steps[-1].text for trajectory in group}) == 3
+    plain = sample_groups(NETWORKS, engine, prompt, 3, SAMPLING, 0)["long"]
+    assert plain[1].steps[1].pre_state is plain[1].steps[0].post_state  # otherwise each has its own past
+
+
 def test_steps_carry_the_state_on_and_the_next_prompt_shows_it(tokenizer, prompt):
     engine = ScriptedEngine(tokenizer, lambda text, index: (add(f"fact {index} of {text.count('fact')}"), "stop"))
     for trajectory in sample_groups(NETWORKS, engine, prompt, 3, SAMPLING, 0)["long"]:

@@ -13,7 +13,7 @@ from memory_env.replay import Completion
 from rewards import RewardWeights, Scorer, StepReward, score_step
 from rewards.qa_gain import QAGain
 from rollout.trajectory import Step, Trajectory
-from writer_rl.grpo.advantages import position_advantages, position_deviations
+from writer_rl.grpo.credit import Comparison, Credit, compare, memory_key, returns_of
 from writer_rl.grpo.samples import Sample
 from writer_rl.train.data import TaughtNetwork
 
@@ -25,11 +25,14 @@ STATELESS: dict[str, Any] = {"pre_state": None, "post_state": None}
 class ScoredStep:
     """A step and its local rewards, without its states: small enough to send to every rank.
 
+    memory: `memory_key` of the memory it was written from, "" where credit does not ask.
+
     Example: ``scored.reward.phi`` is the speaker-conditioned match of the memory after this step.
     """
 
     step: Step
     reward: StepReward
+    memory: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ class ScoredTrajectory:
 class Group:
     """All G trajectories of one network, compared position by position.
 
-    returns, advantages: [G, T]; deviations: [T], sigma of Eq. 23; qa: the terminal gain, or None where none was asked for.
+    returns: r_t of Eq. 9, [G, T]; comparison: what became of them under `trainer.credit`; qa: the terminal gain, or None where
+    none was asked for; shared_past: every position was written from the memory of trajectory 0.
 
     Example: ``group.advantages[g, t]`` belongs to ``group.trajectories[g].steps[t]``.
     """
@@ -58,8 +62,23 @@ class Group:
     trajectories: tuple[ScoredTrajectory, ...]
     qa: QAGain | None
     returns: np.ndarray
-    advantages: np.ndarray
-    deviations: np.ndarray
+    comparison: Comparison
+    shared_past: bool = False
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The completions, [G][T]."""
+        return [[scored.step.text for scored in trajectory.steps] for trajectory in self.trajectories]
+
+    @property
+    def advantages(self) -> np.ndarray:
+        """[G, T] (Eq. 24)."""
+        return self.comparison.advantages
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """sigma of Eq. 23 of those each completion is compared among, [G, T]."""
+        return self.comparison.deviations
 
     def samples(self, min_abs_advantage: float = 0.0) -> list[Sample]:
         """One sample per step with a nonzero advantage of at least `min_abs_advantage`."""
@@ -79,13 +98,16 @@ class Group:
         ]
 
 
-def share_of_rank(networks: Sequence[str], group_size: int, rank: int, ranks: int) -> dict[str, range]:
+def share_of_rank(networks: Sequence[str], group_size: int, rank: int, ranks: int, whole: bool = False) -> dict[str, range]:
     """Which trajectories of which networks a rank samples: a contiguous run of (network, trajectory) pairs.
 
-    Contiguous, so that trajectories with a common past stay on one rank and share its prefix cache.
+    Contiguous, so that trajectories with a common past stay on one rank and share its prefix cache. whole: no network is
+    divided, since its trajectories need each other's memory (local credit).
 
     Example: networks a and b, G = 4, rank 1 of 2: {"b": range(0, 4)}; rank 1 of 3: {"a": range(2, 4), "b": range(0, 1)}.
     """
+    if whole:
+        return {name: range(group_size) for name in networks[rank::ranks]}
     total = len(networks) * group_size
     first, end = rank * total // ranks, (rank + 1) * total // ranks
     share = {}
@@ -97,7 +119,10 @@ def share_of_rank(networks: Sequence[str], group_size: int, rank: int, ranks: in
 
 
 def score_trajectories(
-    groups: Mapping[str, Sequence[Trajectory]], references: Mapping[str, TaughtNetwork], scorer: Scorer
+    groups: Mapping[str, Sequence[Trajectory]],
+    references: Mapping[str, TaughtNetwork],
+    scorer: Scorer,
+    credit: Credit = "aligned",
 ) -> list[ScoredTrajectory]:
     """The local rewards of every step, then without states. One scorer, so that what siblings share is scored once."""
     scored = []
@@ -108,6 +133,7 @@ def score_trajectories(
                 ScoredStep(
                     replace(made, **STATELESS),
                     score_step(made.actions, made.report, made.pre_state, made.post_state, target, scorer),
+                    memory_key(made.pre_state) if credit == "anchor" else "",
                 )
                 for made, target in zip(trajectory.steps, targets, strict=True)
             )
@@ -121,8 +147,9 @@ def assemble(
     group_size: int,
     gains: Mapping[str, QAGain],
     weights: RewardWeights,
+    credit: Credit = "aligned",
 ) -> list[Group]:
-    """Groups in the order of `lengths` (network id -> T), with returns (Eq. 9) and advantages (Eq. 23-24).
+    """Groups in the order of `lengths` (network id -> T), with returns (Eq. 9) and advantages (Eq. 23-24, `credit`).
 
     Raises RuntimeError unless every network has exactly G trajectories of T steps each: per-position statistics are unbiased only
     then.
@@ -139,13 +166,11 @@ def assemble(
                 f"network {name}: expected {group_size} trajectories of {length} steps, got (index, steps) {shape}"
             )
         qa = gains.get(name)
-        returns = np.array(
-            [
-                [s.reward.total(qa.gains[g] if qa else 0.0, t, length, weights) for t, s in enumerate(trajectory.steps)]
-                for g, trajectory in enumerate(trajectories)
-            ]
-        )
-        groups.append(Group(name, trajectories, qa, returns, position_advantages(returns), position_deviations(returns)))
+        rewards = [[scored.reward for scored in trajectory.steps] for trajectory in trajectories]
+        terminal = qa.gains if qa else (0.0,) * group_size
+        memories = [[scored.memory for scored in trajectory.steps] for trajectory in trajectories]
+        comparison = compare(credit, rewards, terminal, weights, memories)
+        groups.append(Group(name, trajectories, qa, returns_of(rewards, terminal, weights), comparison, credit == "local"))
     return groups
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from rollout.mismatch import MismatchSums
 from rollout.sync import SyncReport
 from writer_rl.grpo.advantages import MIN_SIGMA
+from writer_rl.grpo.consistency import contradicted, neighbour_correlation
 from writer_rl.grpo.groups import Group, ScoredStep
 from writer_rl.grpo.update import SKIP_REASONS, UpdateReport
 from writer_rl.run.clock import PhaseClock
@@ -22,8 +23,8 @@ MISMATCH = ("mean", "max", "k3", "ratio_mean", "ratio_min", "ratio_max", "tokens
 
 
 def reward_metrics(groups: Sequence[Group], positions: int) -> Metrics:
-    """``reward/*``: mean and standard deviation of each component and of the return over all steps, and how many (network,
-    position) cells say nothing (sigma < 0.02), in all and per position 0..positions-1."""
+    """``reward/*``: mean and standard deviation of each component and of the return over all steps, and how many
+    completions say nothing (sigma < 0.02), in all and per position 0..positions-1; how local the credit is (consistency.py)."""
     rewards = [scored.reward for scored in _steps(groups)]
     found: Metrics = {}
     for name in COMPONENTS:
@@ -31,11 +32,13 @@ def reward_metrics(groups: Sequence[Group], positions: int) -> Metrics:
     for name in rewards[0].terms if rewards else ():
         found |= _spread(f"reward/term/{name}", [reward.terms[name] for reward in rewards])
     found |= _spread("reward/return", [float(value) for group in groups for value in group.returns.ravel()])
-    silent = [(t, bool(sigma < MIN_SIGMA)) for group in groups for t, sigma in enumerate(group.deviations)]
+    silent = [(t, bool(sigma < MIN_SIGMA)) for group in groups for row in group.deviations for t, sigma in enumerate(row)]
     found["reward/zero_variance"] = _mean([zero for _, zero in silent])
     for position in range(positions):
         found[f"reward/zero_variance/position_{position}"] = _mean([zero for t, zero in silent if t == position])
     found["reward/advantage_abs_mean"] = _mean([float(a) for group in groups for a in np.abs(group.advantages).ravel()])
+    found["reward/advantage_neighbours"] = neighbour_correlation(group.advantages for group in groups)
+    found["reward/advantage_contradicted"] = contradicted((group.texts, group.advantages) for group in groups)
     return found
 
 

@@ -24,7 +24,7 @@ def trajectory_records(group: Group, run_seed: int, visit: int) -> list[dict[str
     for record in completion_records(plain):
         g, t = record["trajectory"], record["position"]
         scored = group.trajectories[g].steps[t]
-        reward, sigma = scored.reward, float(group.deviations[t])
+        reward, sigma = scored.reward, float(group.deviations[g, t])
         records.append(
             {
                 "schema": COMPLETION_SCHEMA,
@@ -38,6 +38,7 @@ def trajectory_records(group: Group, run_seed: int, visit: int) -> list[dict[str
                 "sigma": sigma,
                 "silent": sigma < MIN_SIGMA,
                 "advantage": float(group.advantages[g, t]),
+                **({"forked_from": 0} if group.shared_past and g else {}),
             }
         )
     return records

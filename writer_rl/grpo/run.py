@@ -76,18 +76,19 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
 
     def _round(self) -> None:
         config, index, clock = self.config, self.state.round, PhaseClock()
+        credit = config.trainer.credit
         names = self.order.networks(index)
         with clock("round"):
             with clock("rollout"):
                 trajectories = self.sampler.sample(names, visit=index)
             with clock("reward"):
                 scorer = Scorer(self.weights, config.reward.tokenizer, self.terms)
-                scored = self.world.gather_all(score_trajectories(trajectories, self.data, scorer))
+                scored = self.world.gather_all(score_trajectories(trajectories, self.data, scorer, credit))
             with clock("qa"):
                 self.tracker.phase("questions")
                 gains = ask_round(self.questions, names, scored, self.data, config.data, self.world)
             lengths = {name: self.data[name].length for name in names}
-            groups = assemble(scored, lengths, config.rollout.group_size, gains, self.weights)
+            groups = assemble(scored, lengths, config.rollout.group_size, gains, self.weights, credit)
             factor = lr_factor(config.trainer, index, self.state.schedule_steps)
             self.engine.sleep()
             with clock("update"):

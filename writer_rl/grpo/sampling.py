@@ -63,8 +63,8 @@ class GroupSampler:
         raise EngineDied(f"the rollout engine died {ENGINE_LIVES} times in one round")
 
     def _write(self, names: Sequence[str], visit: int) -> dict[str, list[Trajectory]]:
-        rollout, data = self.config.rollout, self.config.data
-        share = share_of_rank(names, rollout.group_size, self.world.rank, self.world.size)
+        rollout, data, shared_past = self.config.rollout, self.config.data, self.config.trainer.credit == "local"
+        share = share_of_rank(names, rollout.group_size, self.world.rank, self.world.size, whole=shared_past)
         return sample_groups(
             [self.data[name].network for name in share],
             self.engine,
@@ -76,6 +76,7 @@ class GroupSampler:
             window=data.window,
             strict=data.strict,
             members=share,
+            shared_past=shared_past,
             on_position=self._on_position,
         )
 

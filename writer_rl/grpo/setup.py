@@ -56,7 +56,7 @@ def build_parts(config: GRPOConfig, data: Mapping[str, TaughtNetwork], folder: P
     """
     # First, because an endpoint without a model or key shows here, before gigabytes are read.
     cache = "responses.sqlite" if world.is_main else f"responses-{world.rank:05d}.sqlite"
-    questions = Questions(config.reward.qa, folder / cache) if config.reward.qa.enabled else None
+    questions = Questions(config.reward.qa, folder / cache) if asks_questions(config) else None
     if config.model.lora.dropout:
         raise ConfigError("model.lora.dropout: GRPO compares log-probabilities of the same tokens; set it for sft only")
     writer = load_writer(config)
@@ -80,6 +80,11 @@ def build_parts(config: GRPOConfig, data: Mapping[str, TaughtNetwork], folder: P
         questions,
         open_validation(config, writer.prompt, world),
     )
+
+
+def asks_questions(config: GRPOConfig) -> bool:
+    """Local credit has no final memory of each trajectory to ask about."""
+    return config.reward.qa.enabled and config.trainer.credit != "local"
 
 
 def _stay_within(engine: Engine, writer: LoadedWriter, config: GRPOConfig, data: Mapping[str, TaughtNetwork]) -> None:

@@ -19,7 +19,8 @@ from memory_env.state import MemoryState
 from memory_env.trajectory import ReferenceState
 from rewards import RewardWeights, Scorer
 from rewards.alignment import edge_pairs, record_pairs
-from writer_rl.grpo.advantages import MAX_ADVANTAGE, MIN_SIGMA, position_deviations
+from writer_rl.grpo.advantages import MAX_ADVANTAGE, MIN_SIGMA
+from writer_rl.grpo.credit import Comparison
 from writer_rl.report.rescoring import Rescorer, stored_scores
 from writer_rl.report.stored_run import StoredGroup, StoredRound
 from writer_rl.run.rollout_files import CompletionRecord
@@ -30,25 +31,36 @@ CONSTANTS = {"minSigma": MIN_SIGMA, "maxAdvantage": MAX_ADVANTAGE}
 APPLIED, REJECTED, NOOP, BEYOND, BOTH = "applied", "rejected", "noop", "beyond", "applied as ADD"
 
 
-def index_data(rounds: Sequence[StoredRound], what_if: Rescorer | None) -> list[dict[str, Any]]:
-    """Of each round and network what its grid shows: returns, advantages, sigma, marks of faults, and those under `what_if`."""
-    return [{"n": each.number, "networks": [_grid(group, what_if) for group in each.groups]} for each in rounds]
+def index_data(rounds: Sequence[StoredRound], own: Rescorer, what_if: Rescorer | None) -> list[dict[str, Any]]:
+    """Of each round and network what its grid shows: returns, advantages, sigma, marks of faults, and those under `what_if`.
+
+    Under another credit than aligned also what was compared and its mean.
+    """
+    return [{"n": each.number, "networks": [_grid(group, own, what_if) for group in each.groups]} for each in rounds]
 
 
-def _grid(group: StoredGroup, what_if: Rescorer | None) -> dict[str, Any]:
-    returns, advantages = stored_scores(group)
+def _grid(group: StoredGroup, own: Rescorer, what_if: Rescorer | None) -> dict[str, Any]:
+    returns, advantages, deviations, _ = stored_scores(group)
     found = {
         "id": group.network_id,
         "ret": _rounded(returns),
         "adv": _rounded(advantages),
-        "sigma": _rounded(position_deviations(returns)),
+        "sigma": _rounded(deviations),
         "gains": [_number(gain) for gain in group.gains],
         "marks": [[_mark(line, group) for line in row] for row in group.records],
     }
+    if own.credit not in ("aligned", "local"):
+        compared = own(group).comparison
+        found |= {"val": _rounded(compared.values), "mean": _rounded(compared.means)}
     if what_if is not None:
         scores = what_if(group)
-        found |= {"ret2": _rounded(scores.returns), "adv2": _rounded(scores.advantages), "sigma2": _rounded(scores.deviations)}
+        found |= {"ret2": _rounded(scores.returns), **_compared(scores.comparison, "2")}
     return found
+
+
+def _compared(comparison: Comparison, mark: str) -> dict[str, Any]:
+    names = {"val": "values", "mean": "means", "sigma": "deviations", "adv": "advantages"}
+    return {f"{short}{mark}": _rounded(getattr(comparison, name)) for short, name in names.items()}
 
 
 def _mark(line: CompletionRecord, group: StoredGroup) -> str:

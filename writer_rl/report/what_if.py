@@ -22,6 +22,14 @@ def change_table(total: Change, rounds: Mapping[int, Change]) -> str:
             ],
             ["other sign", "", str(total.signs), f"{share} would be pushed the other way, or now, or no more"],
             ["mean |change|", "", f"{total.advantage_shift:.3f}", "of the advantages"],
+            [
+                "neighbours", _number(total.neighbours_before), _number(total.neighbours_after),
+                "correlation of a trajectory's advantages at t - 1 and t: high where what was inherited is credited again",
+            ],
+            [
+                "contradicted", _number(total.contradicted_before), _number(total.contradicted_after),
+                "share of completions with a sibling of the same words and an advantage more than 0.5 away",
+            ],
             ["rank, returns", "", _number(total.return_rank), "Spearman: 1 keeps the order, 0 keeps nothing of it"],
             ["rank, advantages", "", _number(total.advantage_rank), ""],
         ],

@@ -86,7 +86,7 @@ def test_values_by_hand(setting):  # noqa: F811
 def test_silent_cells_are_counted_per_position(setting):  # noqa: F811
     groups = assembled(setting)
     found = record(groups, FULL)
-    cells = [(t, sigma < 0.02) for group in groups for t, sigma in enumerate(group.deviations)]
+    cells = [(t, sigma < 0.02) for group in groups for t, sigma in enumerate(group.deviations[0])]
     assert found["reward/zero_variance"] == pytest.approx(sum(zero for _, zero in cells) / len(cells))
     for position in range(3):
         at = [zero for t, zero in cells if t == position]

@@ -21,7 +21,7 @@ def test_one_record_per_completion_with_its_rewards(setting):  # noqa: F811
         assert record["reward"]["mem"] == group.trajectories[g].steps[t].reward.mem
         assert record["qa_gain"] == (1.0, 0.0, -1.0)[g] and record["policy_version"] == 7
         assert record["seed"] == request_seed(5, "chat_0", g, t, 7, 2)
-        assert record["silent"] == (group.deviations[t] < 0.02) and record["sigma"] == group.deviations[t]
+        assert record["silent"] == (group.deviations[g, t] < 0.02) and record["sigma"] == group.deviations[g, t]
         assert record["prompt_tokens"] == len(group.trajectories[g].steps[t].step.prompt_ids)
         assert record["schema"] == COMPLETION_SCHEMA and record["length"] == 2
 

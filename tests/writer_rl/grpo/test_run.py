@@ -5,12 +5,15 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from safetensors.torch import load_file
 
 from tests.conftest import PATIENCE
 from tests.writer_rl.processes import ROOT, train
 from tests.writer_rl.tiny_run import save_config
+from writer_rl.report.rescoring import Rescorer, stored_scores
+from writer_rl.report.stored_run import StoredRun
 from writer_rl.run.metrics import untimed
 
 STEPS = 4
@@ -44,7 +47,8 @@ def assert_same_run(run, other, steps=STEPS):
     assert [r["round"] for r in records(run)] == list(range(1, steps + 1))
     for number in range(1, steps + 1):
         for name in (f"trajectories/round-{number:06d}.jsonl", f"questions/round-{number:06d}.jsonl"):
-            assert (run / name).read_text() == (other / name).read_text()
+            assert (run / name).exists() == (other / name).exists()
+            assert not (run / name).exists() or (run / name).read_text() == (other / name).read_text()
     ours, theirs = (load_file(r / "checkpoints" / f"{steps:06d}" / "model" / "model.safetensors") for r in (run, other))
     assert ours.keys() == theirs.keys() and all((ours[name] == theirs[name]).all() for name in theirs)
 
@@ -92,6 +96,23 @@ def test_going_on_at_any_round_ends_the_same(folder, whole, stop_after):
     assert train(*arguments, "--trainer.steps", str(stop_after)) == [0]
     assert train(*arguments) == [0]
     assert_same_run(run, whole)
+
+
+@pytest.mark.parametrize("credit", ["local", "anchor"])
+def test_a_run_with_another_credit_goes_on_exactly_and_its_lines_say_what_they_were_written_from(folder, credit):
+    config, run, cut = folder / "config.yaml", folder / credit, folder / f"{credit}-cut"
+    changed = ("--trainer.credit", credit, "--trainer.steps", "2")
+    assert train(config, *changed, "--output_dir", str(run), output=folder / "a.log") == [0]
+    assert train(config, *changed[:2], "--trainer.steps", "1", "--output_dir", str(cut), output=folder / "b.log") == [0]
+    assert train(config, *changed, "--output_dir", str(cut), output=folder / "b.log") == [0]
+    assert_same_run(run, cut, steps=2)
+    lines = [json.loads(line) for line in (run / "trajectories" / "round-000001.jsonl").read_text().splitlines()]
+    assert {line.get("forked_from") for line in lines if line["trajectory"]} == {0 if credit == "local" else None}
+    if credit == "local":
+        assert all(line["qa_gain"] is None for line in lines)
+    for group in StoredRun(run).round(1).groups:  # what the viewer and what-if make of the lines is what the run had
+        assert group.differing == 0
+        assert np.allclose(Rescorer(StoredRun(run).config)(group).advantages, stored_scores(group).advantages)
 
 
 @pytest.mark.parametrize("event", ["rollout 1", "rollout 4", "epoch 1", "epoch 3", "save 1", "save 3"])

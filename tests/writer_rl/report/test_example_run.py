@@ -19,7 +19,7 @@ def run():
 
 
 def test_the_example_replays_as_it_was_recorded(run):
-    score = Rescorer(run.config.reward)
+    score = Rescorer(run.config)
     for each in run.rounds():
         for group in each.groups:
             assert group.differing == 0, AGAIN

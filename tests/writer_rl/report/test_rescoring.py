@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.writer_rl.report.made_runs import make_run
-from writer_rl.config import ConfigError, RewardSection
+from writer_rl.config import ConfigError, GRPOConfig
 from writer_rl.grpo.advantages import position_advantages
-from writer_rl.report.rescoring import Rescorer, change, rescored, stored_scores, what_if_settings
+from writer_rl.report.rescoring import GroupFigures, Rescorer, change, rescored, stored_scores, what_if_settings
 from writer_rl.report.stored_run import StoredRun
 
 
@@ -16,10 +16,10 @@ def run(tmp_path_factory):
 
 
 def test_the_runs_own_rewards_give_the_runs_own_figures_to_the_bit(run):
-    score = Rescorer(run.config.reward)
+    score = Rescorer(run.config)
     for each in run.rounds():
         for group in each.groups:
-            returns, advantages = stored_scores(group)
+            returns, advantages = stored_scores(group)[:2]
             scores = score(group)
             assert (scores.returns == returns).all() and (scores.advantages == advantages).all() and group.differing == 0
             for row, rewards in zip(group.records, scores.rewards, strict=True):
@@ -49,15 +49,23 @@ def test_a_threshold_changes_the_matching_itself(run):
             assert all(reward.phi <= line.reward["phi"] + 1e-12 for line, reward in zip(row, rewards, strict=True))
 
 
+def figures(returns, advantages):
+    returns = np.array(returns)
+    return GroupFigures(returns, np.array(advantages), np.broadcast_to(returns.std(axis=0), returns.shape), [["x"] * 2] * 2)
+
+
 def test_a_change_by_hand():
-    before = (np.array([[1.0, 0.5], [0.0, 0.5]]), np.array([[1.0, 0.0], [-1.0, 0.0]]))
-    after = (np.array([[0.0, 0.5], [1.0, 0.7]]), np.array([[-1.0, -1.0], [1.0, 1.0]]))
+    before = figures([[1.0, 0.5], [0.0, 0.5]], [[1.0, 0.0], [-1.0, 0.0]])
+    after = figures([[0.0, 0.5], [1.0, 0.7]], [[-1.0, -1.0], [1.0, 1.0]])
     found = change([before], [after])
     assert (found.completions, found.columns, found.signs, found.silent_before, found.silent_after) == (4, 2, 4, 1, 0)
     assert (found.return_before, found.return_after, found.advantage_shift) == (0.5, pytest.approx(0.55), pytest.approx(1.5))
     # ranks 4, 2.5, 1, 2.5 and 1, 2, 4, 3: Pearson's correlation of these
     assert found.return_rank == pytest.approx(np.corrcoef([4, 2.5, 1, 2.5], [1, 2, 4, 3])[0, 1])
-    flat = (np.zeros((2, 1)), np.zeros((2, 1)))
+    # all words are alike: the first column is contradicted before, both after; neighbours 1, -1 with 0, 0 and -1, 1 with -1, 1
+    assert (found.contradicted_before, found.contradicted_after) == (0.5, 1.0)
+    assert (found.neighbours_before, found.neighbours_after) == (None, pytest.approx(1.0))
+    flat = figures([[0.0], [0.0]], [[0.0], [0.0]])
     assert change([flat], [flat]).return_rank is None
 
 
@@ -91,10 +99,10 @@ def test_a_term_that_is_new_is_scored_on_stored_rollouts(run, tmp_path, monkeypa
     monkeypatch.syspath_prepend(str(tmp_path))
     settings = what_if_settings(run, ["--reward.modules", "[what_if_term]", "--reward.terms.brevity_what_if", "0.1"])
     for group in run.round(1).groups:
-        returns, _ = stored_scores(group)
+        returns = stored_scores(group).returns
         lengths = np.array([[len(line.actions) for line in row] for row in group.records])
         assert np.allclose(Rescorer(settings)(group).returns, returns - 0.1 * lengths)
 
 
 def test_the_default_settings_are_the_papers():
-    assert Rescorer(RewardSection()).weights.mem == 0.45 and issubclass(ConfigError, ValueError)
+    assert Rescorer(GRPOConfig()).weights.mem == 0.45 and issubclass(ConfigError, ValueError)

@@ -15,7 +15,7 @@ function drawCell(view, go) {
 // Nothing is open: the cells of the round that teach most, and what the figures mean.
 function whereToLook({ round }, go) {
   const cells = roundOf(round).networks.flatMap((grid) => grid.adv.flatMap((row, g) => row.map((a, t) => ({ network: grid.id, g, t, a, mark: grid.marks[g][t] }))));
-  const silent = roundOf(round).networks.reduce((sum, grid) => sum + grid.sigma.filter((_, t) => isSilent(grid, t)).length, 0);
+  const silent = roundOf(round).networks.reduce((sum, grid) => sum + grid.sigma[0].filter((_, t) => isSilent(grid, t)).length, 0);
   const best = [...cells].sort((x, y) => y.a - x.a).slice(0, 5), worst = [...cells].sort((x, y) => x.a - y.a).slice(0, 5);
   const line = (cell) => make("tr", {}, make("td", {}, make("button", { style: { background: tint(cell.a / 2) }, on: { click: () => go(cell) } }, signed(cell.a, 1))),
     make("td", {}, shown(cell.network)), make("td", { class: "dim" }, `trajectory ${cell.g}, position ${cell.t}`), make("td", { class: "dim" }, MARKS[cell.mark] || ""));
@@ -102,13 +102,21 @@ function whatIfMatch(network, pair, other) {
   return make("div", { class: "dim" }, "what if: ", make("span", { class: "kappa", style: { background: tint(other[1]) } }, "κ " + figure(other[1], 2)), " ", shown(reference[CONTENT]));
 }
 
+// What a credit compares (null: the return itself), and among what.
+const CREDITS = {
+  aligned: [null, "of the column"], local: [null, "of the column, written from one memory"], trajectory: ["the mean of the trajectory's returns", "of the trajectories"],
+  difference: ["the return with R_mem's gain over the position before", "of the column"], anchor: [null, "of those written from the same memory"],
+};
+
 function arithmetic({ cell, grid, g, t }) {
-  const w = index.weights, r = cell.r, last = grid.sigma.length - 1, gain = grid.gains[g] || 0, n = (value) => figure(value, 4);
+  const w = index.weights, r = cell.r, last = grid.sigma[0].length - 1, gain = grid.gains[g] || 0, n = (value) => figure(value, 4);
   const faults = [["invalid JSON", w.invalid_json, !r.json && cell.errors.some((e) => e.startsWith("invalid JSON"))], ["an invalid action", w.invalid_action, cell.errors.length > 0],
     ["too many actions", w.too_many_actions, cell.long], ["length limit", w.length_limit, cell.fin === "length"]].filter(([, , held]) => held);
-  const discount = w.qa * w.gamma ** (last - t), column = grid.ret.map((row) => row[t]), mean = column.reduce((a, b) => a + b, 0) / column.length;
-  const line = (name, how, value, second, kind) => make("tr", { class: kind }, make("td", {}, name), make("td", { class: "dim" }, how), make("td", { class: "num" }, n(value)),
-    index.whatIf ? make("td", { class: "num" }, second === undefined ? "" : n(second)) : null);
+  const discount = w.qa * w.gamma ** (last - t), average = (rows) => rows.reduce((sum, row) => sum + row[t], 0) / rows.length;
+  const value = grid.val ? grid.val[g][t] : grid.ret[g][t], mean = grid.mean ? grid.mean[g][t] : average(grid.ret), silent = isSilent(grid, t, g);
+  const [what, among] = CREDITS[index.credit] || CREDITS.aligned, second = grid.val2 ? [grid.val2[g][t], grid.mean2[g][t]] : [];
+  const line = (name, how, figureOf, other, kind) => make("tr", { class: kind }, make("td", {}, name), make("td", { class: "dim" }, how), make("td", { class: "num" }, n(figureOf)),
+    index.whatIf ? make("td", { class: "num" }, other === undefined ? "" : n(other)) : null);
   const s = cell.r2 || {}, v = index.whatIf ? index.whatIf.weights : {};
   const rows = [
     line("validity", `${w.json}·json ${r.json} + ${w.schema}·schema ${figure(r.schema, 2)} + ${w.dup}·dup ${figure(r.dup, 2)} + ${w.stop}·stop ${r.stop}`, r.valid, s.valid, "in"),
@@ -121,9 +129,10 @@ function arithmetic({ cell, grid, g, t }) {
     Object.entries(r.terms || {}).map(([name, value]) => line(name, "a term of its own", value, s.terms && s.terms[name])),
     line("question gain", grid.gains[g] === null ? "not asked" : `${w.qa} · ${w.gamma}^${last - t} · ${signed(gain, 4)}`, discount * gain, v.qa * v.gamma ** (last - t) * gain),
     line("return r", "the sum of these", grid.ret[g][t], grid.ret2 && grid.ret2[g][t], "total"),
-    line("mean of the column", `of ${column.length} returns`, mean, grid.ret2 && grid.ret2.reduce((a, row) => a + row[t], 0) / column.length),
-    line("σ of the column", isSilent(grid, t) ? `below ${index.minSigma}: silent` : "population standard deviation", grid.sigma[t], grid.sigma2 && grid.sigma2[t]),
-    line("advantage A", isSilent(grid, t) ? "0, since the column is silent" : `(${n(grid.ret[g][t])} − ${n(mean)}) / ${n(grid.sigma[t])}` + (Math.abs(grid.adv[g][t]) >= index.maxAdvantage ? ", clipped" : ""),
+    what || (index.whatIf && index.whatIf.credit !== index.credit) ? line("compared", what || "the return", value, second[0]) : null,
+    line("mean", among, mean, second[1]),
+    line("σ", silent ? `below ${index.minSigma}: silent` : "population standard deviation", grid.sigma[g][t], grid.sigma2 && grid.sigma2[g][t]),
+    line("advantage A", silent ? "0, since nothing differs" : `(${n(value)} − ${n(mean)}) / ${n(grid.sigma[g][t])}` + (Math.abs(grid.adv[g][t]) >= index.maxAdvantage ? ", clipped" : ""),
       grid.adv[g][t], grid.adv2 && grid.adv2[g][t], "total"),
   ];
   const head = index.whatIf ? make("tr", {}, make("td"), make("td"), make("td", { class: "num dim" }, "the run's"), make("td", { class: "num dim" }, "what if")) : null;

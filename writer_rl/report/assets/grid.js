@@ -14,7 +14,8 @@ function tint(share) { // -1 .. 1: orange to blue, from the page's own colours, 
   return `color-mix(in srgb, var(${share < 0 ? "--bad" : "--good"}) ${strength}%, var(--soft))`;
 }
 
-function isSilent(grid, t) { return grid.sigma[t] < index.minSigma; }
+// A completion whose sigma is too small to learn from; without g, a column in which all are.
+function isSilent(grid, t, g) { return g === undefined ? grid.sigma.every((row) => row[t] < index.minSigma) : grid.sigma[g][t] < index.minSigma; }
 
 function passes(grid, g, t, filter) {
   const a = grid.adv[g][t], mark = grid.marks[g][t];
@@ -41,7 +42,7 @@ function cellFace(view, grid, g, t) {
 
 function drawGrid(view, open) {
   const grid = gridOf(view.round, view.network), network = networkData(view.network);
-  const heads = grid.sigma.map((sigma, t) => {
+  const heads = grid.sigma[0].map((sigma, t) => {
     const silent = isSilent(grid, t), segment = network.segments[t];
     return make("th", { class: silent ? "silent" : "", scope: "col", title: `${segment.session}, ${segment.messages.length} messages, sigma ${figure(sigma, 3)}` },
       `t=${t}`, make("br"), silent ? "silent" : "σ " + figure(sigma, 2));
@@ -51,7 +52,7 @@ function drawGrid(view, open) {
       `g=${g}`, grid.gains[g] === null ? "" : make("span", {}, " ", signed(grid.gains[g]))),
     row.map((_, t) => {
       const [label, share] = cellFace(view, grid, g, t), mark = grid.marks[g][t];
-      const plain = view.colour === "advantage" && isSilent(grid, t);
+      const plain = view.colour === "advantage" && isSilent(grid, t, g);
       return make("td", {}, make("button", {
         class: (plain ? "silent " : "") + (passes(grid, g, t, view.filter) ? "" : "off"),
         style: plain ? {} : { background: tint(share) },

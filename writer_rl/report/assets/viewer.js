@@ -98,7 +98,7 @@ function onKey(event) {
   }
   if (field || event.ctrlKey || event.metaKey || event.altKey) return;
   const rounds = index.rounds.map((each) => each.n), networks = roundOf(view.round).networks.map((each) => each.id), grid = gridOf(view.round, view.network);
-  const moves = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }, size = [grid.adv.length, grid.sigma.length];
+  const moves = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }, size = [grid.adv.length, grid.sigma[0].length];
   const cycle = (list, value) => list[(list.findIndex(([each]) => each === value) + 1) % list.length][0];
   if (moves[event.key]) {
     const [dg, dt] = moves[event.key], within = (value, top) => Math.max(0, Math.min(top - 1, value));
