@@ -190,7 +190,7 @@ def main(argv: list[str]) -> None:
 def row_folder(row: str) -> str:
     """The folder of a row's run.
 
-    >>> run_name("RL"), run_name("no chain")
+    >>> row_folder("RL"), row_folder("no chain")
     ('grpo', 'no-chain')
     """
     return "grpo" if row == RL else row.replace(" ", "-")
@@ -212,6 +212,7 @@ def model(folder: Path) -> str:
 def finish(output: Path, sets: list[str], seeds: list[int], times: dict[str, float]) -> None:
     """A table for each set, what each seed did, where the curves are, and how long it took."""
     from writer_rl.evaluation import report
+    from writer_rl.evaluation.paired import paired_table
 
     for tested in sets:
         folder = evaluation_folder(output, tested)
@@ -222,6 +223,7 @@ def finish(output: Path, sets: list[str], seeds: list[int], times: dict[str, flo
         if metrics:
             print(f"{report.memory_table(metrics)}\n")
         print("\n".join(seed_lines(evaluation, metrics, seeds)))
+        print(f"\n{paired_table(_pairs(folder))}\n")
         print(f"results: {folder / 'evaluation.json'}")
     for seed in seeds:
         grpo = output / f"seed{seed}" / row_folder(RL)
@@ -229,6 +231,16 @@ def finish(output: Path, sets: list[str], seeds: list[int], times: dict[str, flo
         print(f"curves of seed {seed}: {', '.join(map(str, curves))}")
     print("wall time: " + ", ".join(f"{name} {clock(seconds)}" for name, seconds in times.items()), end="")
     print(f"; together {clock(sum(times.values()))}")
+
+
+def _pairs(folder: Path) -> list[Any]:
+    """Every trained row against SFT, and every control against RL."""
+    from writer_rl.evaluation.paired import paired, read_verdicts
+
+    verdicts = read_verdicts(folder)
+    rows = [name for name in verdicts if name not in ("SFT", "teacher", "none")]
+    wanted = [("SFT", name) for name in rows] + [(RL, name) for name in rows if name != RL]
+    return [paired(first, second, verdicts[first], verdicts[second]) for first, second in wanted]
 
 
 if __name__ == "__main__":
