@@ -14,7 +14,7 @@ export VENV
 OFFLINE := HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 WANDB_MODE=offline WANDB_SILENT=true TOKENIZERS_PARALLELISM=false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo base sft reproduce test lint doctor clean distclean
+.PHONY: help setup demo base sft reproduce test lint rehearse doctor clean distclean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F '\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -37,6 +37,9 @@ reproduce: setup ## SFT, GRPO and the evaluation for each of SEEDS, mean and sta
 
 test: setup ## ruff, mypy and every test, all of them whatever fails (TESTS=path for some tests alone)
 	@$(OFFLINE) OMP_NUM_THREADS=1 VENV=$(VENV) WORKERS=$(WORKERS) bash launch/test.sh $(TESTS)
+
+rehearse: setup ## the GPU commands of README.md on this machine, from nothing, with stand-ins for what it lacks
+	@$(OFFLINE) OMP_NUM_THREADS=1 $(PYTHON_BIN) -m tests.rehearsal.rehearse --folder $(RUNS)/rehearsal
 
 lint: setup ## ruff and mypy over the code
 	@$(VENV)/bin/ruff check .
