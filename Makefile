@@ -14,10 +14,10 @@ export VENV
 OFFLINE := HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 WANDB_MODE=offline WANDB_SILENT=true TOKENIZERS_PARALLELISM=false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo base sft reproduce test lint rehearse doctor clean distclean
+.PHONY: help setup demo base sft reproduce controls controls-more test lint rehearse doctor clean distclean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F '\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F '\t' '{printf "  make %-14s %s\n", $$1, $$2}'
 	@echo "  variables: ENGINE=hf|vllm (rollouts), SEEDS=\"0 1 2\", RUNS=folder of results, TESTS=paths, WORKERS=test processes, VENV=folder, PYTHON=interpreter"
 
 setup: ## create .venv with the pinned packages (every other target does this first)
@@ -34,6 +34,12 @@ sft: setup ## train the SFT Writer anew from configs/tiny_base (what configs/tin
 
 reproduce: setup ## SFT, GRPO and the evaluation for each of SEEDS, mean and standard deviation (hours; resumable)
 	@$(OFFLINE) OMP_NUM_THREADS=$(THREADS) $(PYTHON_BIN) launch/reproduce.py --seeds $(SEEDS) --engine $(ENGINE) --output_dir $(RUNS)/reproduce
+
+controls: setup ## SFT, GRPO and the core controls beside them for each of SEEDS, one table with paired tests (hours; resumable)
+	@$(OFFLINE) OMP_NUM_THREADS=$(THREADS) $(PYTHON_BIN) launch/reproduce.py --rows configs/controls.yaml:core --seeds $(SEEDS) --engine $(ENGINE) --output_dir $(RUNS)/controls
+
+controls-more: setup ## every control of configs/controls.yaml; what make controls has run is not run again
+	@$(OFFLINE) OMP_NUM_THREADS=$(THREADS) $(PYTHON_BIN) launch/reproduce.py --rows configs/controls.yaml --seeds $(SEEDS) --engine $(ENGINE) --output_dir $(RUNS)/controls
 
 test: setup ## ruff, mypy and every test, all of them whatever fails (TESTS=path for some tests alone)
 	@$(OFFLINE) OMP_NUM_THREADS=1 VENV=$(VENV) WORKERS=$(WORKERS) bash launch/test.sh $(TESTS)

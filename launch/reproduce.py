@@ -2,7 +2,8 @@
 
   python launch/reproduce.py --seeds 0 1 2 --output_dir runs/reproduce          # make reproduce
   python launch/reproduce.py --sft configs/tiny_writer --seeds 0 --output_dir runs/demo   # make demo
-  python launch/reproduce.py --output_dir runs/mine --row 'no chain=--reward.mem.chain 0'  # a control of one's own
+  python launch/reproduce.py --rows configs/controls.yaml:core --output_dir runs/controls   # make controls
+  python launch/reproduce.py --output_dir runs/mine --row 'no KL=--trainer.kl_coef 0'       # a control of one's own
 
 Every set of networks to test on has a table of its own; a --row is one more GRPO run per seed, from the same SFT.
 Every stage is one of the other scripts, run as it is printed. Stopped at any moment, the same command goes on: a stage that
@@ -10,7 +11,7 @@ is done is not run again, and one that was under way resumes from its own checkp
 """
 
 import json
-import re
+import resource
 import shlex
 import signal
 import subprocess
@@ -21,8 +22,18 @@ from pathlib import Path
 from typing import Any
 
 from launch.cli import ROOT, Terminated, UsageError, parser, run
+from writer_rl.evaluation.controls import (
+    FIXED,
+    RL,
+    ControlRow,
+    RowError,
+    pairs_of,
+    parse_row,
+    read_rows,
+    results_document,
+    results_table,
+)
 
-RL = "RL"
 SETS = ("corpus:heldout", "corpus:unseen")
 FORMAT = {"accuracy": ".2f", "reward": ".3f", "question score": ".3f"}
 
@@ -49,6 +60,9 @@ def arguments(argv: list[str]) -> Namespace:
     options.add_argument(
         "--row", action="append", default=[], metavar="'NAME=--KEY VALUE ...'", help="a GRPO run of other settings"
     )
+    options.add_argument(
+        "--rows", action="append", default=[], metavar="FILE[:GROUP]", help="rows of a file, such as configs/controls.yaml:core"
+    )
     options.add_argument("--output_dir", required=True, help="where everything goes")
     chosen = options.parse_args(argv)
     if len(set(chosen.seeds)) != len(chosen.seeds):
@@ -57,11 +71,15 @@ def arguments(argv: list[str]) -> Namespace:
         raise UsageError(f"--seeds {' '.join(map(str, chosen.seeds))}: a seed is a whole number from 0")
     if chosen.steps is not None and chosen.steps < 1:
         raise UsageError(f"--steps {chosen.steps}: at least one round")
-    chosen.rows = {RL: [], **dict(map(_row, chosen.row))}
-    if len(chosen.rows) != len(chosen.row) + 1 or not {"SFT", "teacher", "none"}.isdisjoint(chosen.rows):
-        raise UsageError(
-            f"--row {', '.join(chosen.row)}: every row needs a name of its own; SFT, {RL}, teacher and none are taken"
-        )
+    try:
+        rows = [ControlRow(RL), *map(parse_row, chosen.row), *(row for file in chosen.rows for row in read_rows(file))]
+    except RowError as error:
+        raise UsageError(str(error)) from None
+    names = [row.name for row in rows]
+    if len({row.folder for row in rows}) != len(rows) or set(names) & set(FIXED):
+        taken = ", ".join((*FIXED, RL))
+        raise UsageError(f"--row {', '.join(names[1:])}: every row needs a name of its own; {taken} are taken")
+    chosen.rows = rows
     for option in ("sft", "sft_config", "grpo_config", "evaluate_config"):
         path = getattr(chosen, option)
         if path and not (ROOT / path).exists() and not (option == "sft_config" and chosen.sft):
@@ -69,41 +87,31 @@ def arguments(argv: list[str]) -> Namespace:
     return chosen
 
 
-def _row(text: str) -> tuple[str, list[str]]:
-    """A row's name and the settings it changes.
-
-    >>> _row("no chain=--reward.mem.chain 0")
-    ('no chain', ['--reward.mem.chain', '0'])
-    """
-    name, equals, settings = text.partition("=")
-    if not equals or not re.fullmatch(r"[\w.][\w. -]*", name) or not settings.lstrip().startswith("--"):
-        raise UsageError(
-            f"--row {text}: write NAME=--section.key value, with a name of letters, digits, spaces, points and dashes"
-        )
-    return name.strip(), shlex.split(settings)
-
-
-def stage(name: str, output: Path, command: list[str], quiet: bool = False) -> float:
+def stage(name: str, output: Path, command: list[str], quiet: bool = False, grows: bool = False) -> float:
     """Run one script to its end, unless it is done; its wall time in seconds, all its tries together.
 
-    quiet: without its stdout (progress and errors are on stderr).
+    quiet: without its stdout (progress and errors are on stderr). grows: another command goes on in the same folder, as an
+    evaluation does that gets more rows; else UsageError for one.
     """
-    marker = output / "stages" / f"{name.replace(', ', '-').replace(' ', '')}.json"
-    fresh = {"seconds": 0.0, "done": False, "command": command}
+    marker = _marker(output, name)
+    fresh = {"seconds": 0.0, "cpu_seconds": 0.0, "done": False, "command": command}
     before: dict[str, Any] = json.loads(marker.read_text()) if marker.is_file() else fresh
-    if before["command"] != command:
+    if before["command"] != command and grows:
+        before = {**before, "done": False}
+    elif before["command"] != command:
         raise UsageError(f"{output}: {name} was begun as `{shlex.join(before['command'])}`; name another --output_dir")
     if before["done"]:
         print(f"== {name}: done before, in {clock(before['seconds'])}", flush=True)
         return before["seconds"]
     print(f"== {name}: python {shlex.join(command)}", flush=True)
-    began = time.monotonic()
+    began, spent = time.monotonic(), _cpu_seconds()
     stdout = subprocess.DEVNULL if quiet else None
     code = _wait(subprocess.Popen([sys.executable, *command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=stdout))
     seconds = before["seconds"] + time.monotonic() - began
     from memory_env.files import write_text
 
-    write_text(marker, json.dumps({"seconds": seconds, "done": code == 0, "command": command}))
+    cpu = before.get("cpu_seconds", 0.0) + _cpu_seconds() - spent
+    write_text(marker, json.dumps({"seconds": seconds, "cpu_seconds": cpu, "done": code == 0, "command": command}))
     if code in (130, -signal.SIGINT):
         raise KeyboardInterrupt
     if code in (143, -signal.SIGTERM):
@@ -111,6 +119,16 @@ def stage(name: str, output: Path, command: list[str], quiet: bool = False) -> f
     if code:
         raise StageFailed(f"{name} ended with exit code {code}; mend what it says above and run the same command again")
     return seconds
+
+
+def _marker(output: Path, name: str) -> Path:
+    return output / "stages" / f"{name.replace(', ', '-').replace(' ', '')}.json"
+
+
+def _cpu_seconds() -> float:
+    """Of all stages that have ended."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
 
 
 def _wait(process: subprocess.Popen) -> int:
@@ -160,7 +178,7 @@ def main(argv: list[str]) -> None:
     chosen = arguments(argv)
     output = (ROOT / chosen.output_dir).resolve() if not Path(chosen.output_dir).is_absolute() else Path(chosen.output_dir)
     times: dict[str, float] = {}
-    checkpoints: dict[str, list[str]] = {name: [] for name in ("SFT", *chosen.rows)}
+    checkpoints: dict[str, list[str]] = {name: [] for name in ("SFT", *(row.name for row in chosen.rows))}
     for seed in chosen.seeds:
         folder = output / f"seed{seed}"
         start = str(ROOT / chosen.sft) if chosen.sft else ""
@@ -170,30 +188,25 @@ def main(argv: list[str]) -> None:
             start = model(folder / "sft")
         if start not in checkpoints["SFT"]:
             checkpoints["SFT"].append(start)
-        for name, settings in chosen.rows.items():
-            run_folder, title = folder / row_folder(name), f"{'GRPO' if name == RL else name}, seed {seed}"
-            command = ["launch/grpo.py", "--config", chosen.grpo_config, "--seed", str(seed), "--output_dir", str(run_folder)]
-            command += ["--model.path", start, "--rollout.engine", chosen.engine]
-            command += ["--trainer.steps", str(chosen.steps)] if chosen.steps else []
-            times[title] = stage(title, output, command + shlex.split(chosen.grpo_settings) + settings)
-            checkpoints[name].append(model(run_folder))
+        for row in chosen.rows:
+            run_folder, title = folder / row.folder, f"{'GRPO' if row.name == RL else row.name}, seed {seed}"
+            command = [f"launch/{row.script}.py", "--seed", str(seed), "--output_dir", str(run_folder)]
+            if row.script == "grpo":
+                command += ["--config", chosen.grpo_config, "--model.path", start, "--rollout.engine", chosen.engine]
+                command += ["--trainer.steps", str(chosen.steps)] if chosen.steps else []
+                command += shlex.split(chosen.grpo_settings)
+            else:
+                command += ["--config", chosen.sft_config]
+            times[title] = stage(title, output, command + row.arguments(start, str(folder / ControlRow(RL).folder)))
+            checkpoints[row.name].append(model(run_folder))
     for tested in chosen.sets:
         folder = evaluation_folder(output, tested)
         command = ["launch/evaluate.py", "--config", chosen.evaluate_config, "--data.heldout", tested, "--output", str(folder)]
         for name, folders in checkpoints.items():
             command += ["--writer", f"{name}={','.join(folders)}"]
         command += ["--writer", "teacher", "--writer", "none"]
-        times[folder.name] = stage(folder.name, output, command, quiet=True)
-    finish(output, chosen.sets, chosen.seeds, times)
-
-
-def row_folder(row: str) -> str:
-    """The folder of a row's run.
-
-    >>> row_folder("RL"), row_folder("no chain")
-    ('grpo', 'no-chain')
-    """
-    return "grpo" if row == RL else row.replace(" ", "-")
+        times[folder.name] = stage(folder.name, output, command, quiet=True, grows=True)
+    finish(output, chosen, times)
 
 
 def evaluation_folder(output: Path, tested: str) -> Path:
@@ -209,38 +222,47 @@ def model(folder: Path) -> str:
     return str(checkpoint_folder(str(best if best.exists() else folder)))
 
 
-def finish(output: Path, sets: list[str], seeds: list[int], times: dict[str, float]) -> None:
-    """A table for each set, what each seed did, where the curves are, and how long it took."""
+def finish(output: Path, chosen: Namespace, times: dict[str, float]) -> None:
+    """A table for each set, what each seed did, where the curves are, how long it took; all of it in results.json too."""
+    from memory_env.files import write_text
     from writer_rl.evaluation import report
     from writer_rl.evaluation.paired import paired_table
 
-    for tested in sets:
-        folder = evaluation_folder(output, tested)
+    folders = {tested: evaluation_folder(output, tested) for tested in chosen.sets}
+    for tested, folder in folders.items():
         evaluation = json.loads((folder / "evaluation.json").read_text())
         memory = folder / "memory.json"
         print(f"\n== {tested}\n\n{report.writer_table(evaluation)}\n\n{report.category_table(evaluation)}\n")
         metrics = json.loads(memory.read_text()) if memory.is_file() else {}
         if metrics:
             print(f"{report.memory_table(metrics)}\n")
-        print("\n".join(seed_lines(evaluation, metrics, seeds)))
-        print(f"\n{paired_table(_pairs(folder))}\n")
+        print("\n".join(seed_lines(evaluation, metrics, chosen.seeds)))
+        print(f"\n{paired_table(pairs_of(folder))}\n")
         print(f"results: {folder / 'evaluation.json'}")
-    for seed in seeds:
-        grpo = output / f"seed{seed}" / row_folder(RL)
+    costs = {row.name: _cost(output, row, chosen.seeds) for row in chosen.rows}
+    results = results_document(chosen.rows, chosen.seeds, folders, costs)
+    write_text(output / "results.json", json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    if len(chosen.rows) > 1:
+        print(f"\n== all rows ({output / 'results.json'})\n\n{results_table(results)}\n")
+    for seed in chosen.seeds:
+        grpo = output / f"seed{seed}" / ControlRow(RL).folder
         curves = [file for file in (grpo / "reward_curves.png", grpo / "metrics.jsonl") if file.is_file()]
         print(f"curves of seed {seed}: {', '.join(map(str, curves))}")
     print("wall time: " + ", ".join(f"{name} {clock(seconds)}" for name, seconds in times.items()), end="")
     print(f"; together {clock(sum(times.values()))}")
 
 
-def _pairs(folder: Path) -> list[Any]:
-    """Every trained row against SFT, and every control against RL."""
-    from writer_rl.evaluation.paired import paired, read_verdicts
-
-    verdicts = read_verdicts(folder)
-    rows = [name for name in verdicts if name not in ("SFT", "teacher", "none")]
-    wanted = [("SFT", name) for name in rows] + [(RL, name) for name in rows if name != RL]
-    return [paired(first, second, verdicts[first], verdicts[second]) for first, second in wanted]
+def _cost(output: Path, row: ControlRow, seeds: list[int]) -> dict[str, float]:
+    """CPU seconds of a row's runs, start and validation included, and the tokens they were trained on; all seeds together."""
+    title = "GRPO" if row.name == RL else row.name
+    markers = [json.loads(_marker(output, f"{title}, seed {seed}").read_text()) for seed in seeds]
+    records = [
+        json.loads(line)
+        for seed in seeds
+        for line in (output / f"seed{seed}" / row.folder / "metrics.jsonl").read_text().splitlines()
+    ]
+    tokens = sum(record.get("sft/tokens") or record.get("policy/tokens") or 0 for record in records)
+    return {"cpu_seconds": sum(each.get("cpu_seconds", 0.0) for each in markers), "tokens": tokens}
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from launch.cli import UsageError
-from launch.reproduce import StageFailed, arguments, evaluation_folder, main, model, row_folder, seed_lines, stage
+from launch.reproduce import StageFailed, arguments, evaluation_folder, main, model, seed_lines, stage
 from tests.conftest import PATIENCE
 from tests.launch.scripts import ROOT, refused
 
@@ -29,6 +29,17 @@ def test_a_stage_that_is_done_is_not_run_again(tmp_path, capsys):
     assert stage("SFT, seed 0", tmp_path, command) == first > 0
     assert (tmp_path / "ran").read_text() == "x"
     assert "done before" in capsys.readouterr().out
+
+
+def test_an_evaluation_that_gets_more_rows_goes_on_and_what_ran_before_is_not_run_again(tmp_path):
+    command = script(tmp_path, "import pathlib, sys; p = pathlib.Path(sys.argv[1]); p.write_text(p.read_text() + 'x')")
+    (tmp_path / "ran").write_text("")
+    command.append(str(tmp_path / "ran"))
+    for extra in ([], ["more"], ["more"]):
+        stage("evaluation-heldout", tmp_path, [*command, *extra], grows=True)
+    assert (tmp_path / "ran").read_text() == "xx"
+    (marker,) = (tmp_path / "stages").iterdir()
+    assert json.loads(marker.read_text())["cpu_seconds"] > 0
 
 
 def test_a_stage_that_failed_is_run_again_and_its_time_adds_up(tmp_path):
@@ -95,7 +106,7 @@ def test_a_seed_that_does_not_improve_is_shown_as_such():
 
 def test_a_row_is_one_more_run_of_other_settings_from_the_same_start(tmp_path, monkeypatch):
     ran = []
-    monkeypatch.setattr("launch.reproduce.stage", lambda name, output, command, quiet=False: ran.append((name, command)) or 1.0)
+    monkeypatch.setattr("launch.reproduce.stage", lambda name, output, command, quiet=False, grows=False: ran.append((name, command)) or 1.0)
     monkeypatch.setattr("launch.reproduce.model", lambda folder: f"the model of {folder.name}")
     monkeypatch.setattr("launch.reproduce.finish", lambda *rest: None)
     main(
@@ -108,6 +119,7 @@ def test_a_row_is_one_more_run_of_other_settings_from_the_same_start(tmp_path, m
     sft, grpo, control, heldout, unseen = (" ".join(command) for _, command in ran)
     assert sft.endswith(f"--output_dir {tmp_path}/seed3/sft --trainer.epochs 2")
     assert control == grpo.replace("seed3/grpo", "seed3/no-chain") + " --reward.mem.chain 0 --trainer.lr 1e-4"
+    assert grpo.startswith("launch/grpo.py --seed 3 ") and "--config configs/demo.yaml" in grpo
     assert grpo.endswith("--model.path the model of sft --rollout.engine hf --trainer.epochs 1")
     for tested, command in (("corpus:heldout", heldout), ("corpus:unseen", unseen)):
         assert f"--data.heldout {tested} " in command
@@ -128,8 +140,7 @@ def test_a_run_that_was_validated_ends_with_its_best_checkpoint(tmp_path):
     assert model(tmp_path / "run").endswith("000005/model")
 
 
-def test_rows_and_sets_have_folders_of_their_own(tmp_path):
-    assert (row_folder("RL"), row_folder("no chain")) == ("grpo", "no-chain")
+def test_sets_have_folders_of_their_own(tmp_path):
     assert evaluation_folder(tmp_path, "corpus:unseen").name == "evaluation-unseen"
     assert evaluation_folder(tmp_path, "data/mine.json").name == "evaluation-mine.json"
 

@@ -147,6 +147,8 @@ class SFTTrainer(TrainerSection):
     """Sequences per optimizer step."""
     curriculum: tuple[CurriculumStage, ...] = ()
     """Stages that replace the plain `epochs` passes; empty: none."""
+    best_of: str | None = None
+    """A GRPO run whose best completion of every position and round is learnt in place of the teacher's (rejection sampling)."""
     checkpoint_every: PositiveInt = 200
     """Optimizer steps between checkpoints."""
     log_every: PositiveInt = 1

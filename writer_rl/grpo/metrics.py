@@ -111,6 +111,7 @@ def policy_metrics(update: UpdateReport, epochs: int, lr: float, version: int, s
     last = update.epochs[-1] if update.epochs else None
     found: Metrics = {
         "policy/samples": update.samples,
+        "policy/tokens": update.tokens * len(update.epochs),
         "policy/loss": last.loss if last else None,
         "policy/kl": last.kl if last else None,
         "policy/clip_fraction": last.clip_fraction if last else None,

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rollout.engine import Engine
-from writer_rl.config import ConfigError, CurriculumStage, SFTConfig
+from writer_rl.config import ConfigError, CurriculumStage, SFTConfig, resolve
 from writer_rl.evaluation.validation import open_validation
 from writer_rl.run.base import TrainingRun, carry_out
+from writer_rl.sft.best_samples import best_samples
 from writer_rl.sft.curriculum import Curriculum
 from writer_rl.sft.demonstrations import Demonstration, Stream, network_demonstrations
 from writer_rl.sft.stages import needs_networks, planned_stages, stage_pool
@@ -149,9 +150,11 @@ class SFTRun(TrainingRun[SFTConfig, SFTState]):
 
 
 def _network_samples(config: SFTConfig, writer: LoadedWriter) -> list[Demonstration]:
-    """The demonstrations of data.train, where a stage (or the lack of a curriculum) asks for them."""
+    """The demonstrations of data.train, or of `trainer.best_of`, where a stage (or the lack of a curriculum) asks for them."""
     if not needs_networks(config):
         return []
+    if config.trainer.best_of:
+        return best_samples(resolve(config.trainer.best_of))
     limit, window = config.rollout.max_new_tokens, config.data.window
     return network_demonstrations(load_training(config.data), writer.prompt, limit, window)
 
