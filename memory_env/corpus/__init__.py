@@ -9,12 +9,12 @@ from memory_env.corpus.home import HOME
 from memory_env.corpus.reference import BiasRates, biased_actions, complete_actions
 from memory_env.corpus.sets import HELDOUT, TRAIN, UNSEEN
 from memory_env.corpus.vocabulary import vocabulary
-from memory_env.corpus.wide import WIDE
+from memory_env.corpus.wide import NOISY, WIDE
 from memory_env.loader import load_network
 from memory_env.network import Network
 from memory_env.trajectory import TeacherTrajectory, load_trajectory, replay_teacher
 
-LANGUAGES = {book.name: book for book in (HOME, WIDE)}
+LANGUAGES = {book.name: book for book in (HOME, WIDE, NOISY)}
 """The languages that a Writer may be trained on, by name."""
 
 __all__ = [

@@ -10,7 +10,7 @@ from memory_env.corpus.generator import generate
 from memory_env.corpus.plan import Plan
 from memory_env.corpus.reference import BiasRates, TeacherRun, biased_actions, complete_actions
 from memory_env.corpus.sets import HELDOUT, SFT_SEEDS, TRAIN, UNSEEN, VALIDATION_SEEDS, Recipe, sft_shape
-from memory_env.corpus.wide import WIDE
+from memory_env.corpus.wide import NOISY, WIDE
 from memory_env.datafile import DataError
 from memory_env.network import Network
 
@@ -43,9 +43,9 @@ def generate_sft(seed: int, level: int) -> Conversation:
 
 
 def generate_base(seed: int, level: int) -> Conversation:
-    """The same number and level in the language of the base stage; its name is `base<level>_<seed>`."""
-    shape = sft_shape(level)
-    return from_recipe(Recipe(f"base{level}_{seed:07d}", _within(SFT_SEEDS[level], seed, "base"), shape, WIDE))
+    """That number and level in a language of the base stage, noisy if it is odd; its name is `base<level>_<seed>`."""
+    book = NOISY if seed % 2 else WIDE
+    return from_recipe(Recipe(f"base{level}_{seed:07d}", _within(SFT_SEEDS[level], seed, "base"), sft_shape(level), book))
 
 
 def generate_validation(seed: int) -> Conversation:

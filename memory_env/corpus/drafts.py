@@ -9,7 +9,7 @@ from memory_env.corpus import lexicon
 from memory_env.corpus import wording_group as group
 from memory_env.corpus import wording_person as person
 from memory_env.corpus.dice import Dice
-from memory_env.corpus.phrasebook import Phrasebook, drawn
+from memory_env.corpus.phrasebook import Phrasebook
 from memory_env.corpus.plan import Fact, Trap, Utterance
 from memory_env.records import GROUP
 
@@ -69,9 +69,9 @@ class World:
         return True
 
 
-def say(dice: Dice, templates: tuple[str, ...], speaker: str, **slots: str) -> Utterance:
-    """A message in one of the wordings."""
-    template = drawn(dice.pick(templates), dice)
+def say(world: World, templates: tuple[str, ...], speaker: str, **slots: str) -> Utterance:
+    """A message in one of the wordings; never in one that the language withholds."""
+    template = world.book.drawn(world.dice.pick(templates), world.dice)
     return Utterance(speaker, template.format(**slots), template)
 
 
@@ -111,7 +111,7 @@ def _self(world: World, speaker: str, others: list[str]) -> Draft | None:
     world.claim(f"self.{subject}", speaker)
     content = person.SELF_CONTENT[subject].format(a=speaker, v=value)
     fact = Fact(f"self.{subject}", speaker, speaker, CORE, "fact", content, subject, (value,), (speaker,))
-    return Draft(fact, say(world.dice, world.book.self_add[subject], speaker, v=value))
+    return Draft(fact, say(world, world.book.self_add[subject], speaker, v=value))
 
 
 def _stance(world: World, speaker: str, others: list[str]) -> Draft | None:
@@ -124,7 +124,7 @@ def _stance(world: World, speaker: str, others: list[str]) -> Draft | None:
     world.claim("view", speaker, topic, view)
     content = person.STANCE_CONTENT.format(a=speaker, v=view, t=topic)
     fact = Fact("stance", speaker, speaker, CORE, "stance", content, topic, (view,), (speaker,))
-    return Draft(fact, say(world.dice, world.book.stance_add[view], speaker, t=topic))
+    return Draft(fact, say(world, world.book.stance_add[view], speaker, t=topic))
 
 
 def _about(
@@ -146,7 +146,7 @@ def _about(
     world.claim(f"{family}.{subject}", owner)
     content = contents[subject].format(b=owner, v=value)
     fact = Fact(f"{family}.{subject}", owner, speaker, PROFILE, utype, content, subject, (value,), (owner,))
-    return Draft(fact, say(world.dice, wordings[subject], speaker, b=owner, v=value))
+    return Draft(fact, say(world, wordings[subject], speaker, b=owner, v=value))
 
 
 def _observation(world: World, speaker: str, others: list[str]) -> Draft | None:
@@ -174,14 +174,14 @@ def _decision(world: World, speaker: str, others: list[str]) -> Draft | None:
             return None
         values: tuple[str, ...] = when_and_where
         content = group.EVENT_CONTENT.format(e=event, d=values[0], s=values[1])
-        utterance = say(world.dice, world.book.event_add, speaker, e=event, d=values[0], s=values[1])
+        utterance = say(world, world.book.event_add, speaker, e=event, d=values[0], s=values[1])
     else:
         dish = world.fresh("dish", world.book.values["dish"])
         if dish is None:
             return None
         values = (dish,)
         content = group.DISH_CONTENT.format(e=event, v=dish)
-        utterance = say(world.dice, world.book.dish_add, speaker, e=event, v=dish)
+        utterance = say(world, world.book.dish_add, speaker, e=event, v=dish)
     world.claim(f"decision.{kind}", event)
     return Draft(Fact(f"decision.{kind}", GROUP, speaker, INTERACTION, "decision", content, event, values, ()), utterance)
 
@@ -198,7 +198,7 @@ def _relation(world: World, speaker: str, others: list[str]) -> Draft | None:
     phrase = world.book.relations[relation]
     content = group.RELATION_CONTENT.format(a=speaker, b=other, v=phrase)
     fact = Fact("relation", GROUP, speaker, INTERACTION, "relation", content, relation, (phrase,), (speaker, other))
-    return Draft(fact, say(world.dice, world.book.relation_add[relation], speaker, b=other, v=phrase))
+    return Draft(fact, say(world, world.book.relation_add[relation], speaker, b=other, v=phrase))
 
 
 def _norm(world: World, speaker: str, others: list[str]) -> Draft | None:
@@ -208,7 +208,7 @@ def _norm(world: World, speaker: str, others: list[str]) -> Draft | None:
         return None
     content = capital(group.NORM_CONTENT.format(r=rule, w=occasion))
     fact = Fact("norm", GROUP, speaker, INSIGHT, "decision", content, rule, (rule, occasion), ())
-    return Draft(fact, say(world.dice, world.book.norm_add, speaker, r=rule, w=occasion))
+    return Draft(fact, say(world, world.book.norm_add, speaker, r=rule, w=occasion))
 
 
 def open_rules(world: World) -> list[str]:
@@ -224,7 +224,7 @@ def _exception(world: World, speaker: str, others: list[str]) -> Draft | None:
     world.claim("exception", rule)
     content = group.EXCEPTION_CONTENT.format(r=rule, b=other)
     fact = Fact("exception", GROUP, speaker, INSIGHT, "observation", content, rule, (other,), (other,))
-    return Draft(fact, say(world.dice, world.book.exception_add, speaker, r=rule, b=other))
+    return Draft(fact, say(world, world.book.exception_add, speaker, r=rule, b=other))
 
 
 def joined(world: World, member: str) -> Draft:
@@ -232,7 +232,7 @@ def joined(world: World, member: str) -> Draft:
     content = person.JOIN_CONTENT.format(a=member)
     return Draft(
         Fact("join", member, member, CORE, "fact", content, "join", ("joined",), (member,)),
-        say(world.dice, world.book.join_add, member),
+        say(world, world.book.join_add, member),
     )
 
 
@@ -244,7 +244,7 @@ def left(world: World, member: str, speaker: str) -> Draft:
     templates = world.book.leave_self if own else world.book.leave_reported
     return Draft(
         Fact("leave", member, speaker, layer, "fact", content, "leave", ("left",), (member,)),
-        say(world.dice, templates, speaker, b=member),
+        say(world, templates, speaker, b=member),
     )
 
 
@@ -258,14 +258,14 @@ def change(world: World, index: int, speakers: list[str]) -> Draft | None:
         view = dice.pick(views)
         world.claim("view", now.owner, now.subject, view)
         content = person.STANCE_CONTENT.format(a=now.owner, v=view, t=now.subject)
-        utterance = say(dice, world.book.stance_change[view], now.owner, t=now.subject)
+        utterance = say(world, world.book.stance_change[view], now.owner, t=now.subject)
         return Draft(replace(now, content=content, values=(view,)), utterance, index)
     if now.kind == "decision.event":
         values = _when_and_where(world, now.subject)
         if values is None:
             return None
         slots = {"e": now.subject, "d": values[0], "s": values[1]}
-        utterance = say(dice, world.book.event_change, dice.pick(speakers), **slots)
+        utterance = say(world, world.book.event_change, dice.pick(speakers), **slots)
         return Draft(replace(now, content=group.EVENT_CONTENT.format(**slots), values=values), utterance, index)
     value = world.fresh(
         pool_of(now.subject) if now.family == "self" else "dish",
@@ -274,18 +274,18 @@ def change(world: World, index: int, speakers: list[str]) -> Draft | None:
     if value is None:
         return None
     if now.kind == "decision.dish":
-        utterance = say(dice, world.book.dish_change, dice.pick(speakers), e=now.subject, v=value, o=now.values[0])
+        utterance = say(world, world.book.dish_change, dice.pick(speakers), e=now.subject, v=value, o=now.values[0])
         return Draft(replace(now, content=group.DISH_CONTENT.format(e=now.subject, v=value), values=(value,)), utterance, index)
     content = person.SELF_CONTENT[now.subject].format(a=now.owner, v=value)
-    utterance = say(dice, world.book.self_change[now.subject], now.owner, v=value, o=now.values[0])
+    utterance = say(world, world.book.self_change[now.subject], now.owner, v=value, o=now.values[0])
     return Draft(replace(now, content=content, values=(value,)), utterance, index)
 
 
 def chatter(world: World, speaker: str, others: list[str]) -> Utterance:
     """A message that is worth nothing to memory."""
     if others and world.dice.chance(0.25):
-        return say(world.dice, world.book.chat_to, speaker, b=world.dice.pick(others))
-    return say(world.dice, world.book.chat, speaker)
+        return say(world, world.book.chat_to, speaker, b=world.dice.pick(others))
+    return say(world, world.book.chat, speaker)
 
 
 def trap(world: World, target: Fact, speakers: list[str]) -> tuple[Utterance, Trap] | None:
@@ -298,37 +298,37 @@ def trap(world: World, target: Fact, speakers: list[str]) -> tuple[Utterance, Tr
         value = world.fresh(pool_of(target.subject), world.book.values[target.subject])
         if value is None:
             return None
-        return say(dice, world.book.self_trap[target.subject], target.owner, v=value), Trap(
+        return say(world, world.book.self_trap[target.subject], target.owner, v=value), Trap(
             target.kind, target.subject, target.owner, (value,)
         )
     if family in ("observation", "reported") and outsiders:
         value = world.fresh(pool_of(target.subject), world.book.values[target.subject])
         if value is None:
             return None
-        utterance = say(dice, world.book.other_trap[target.subject], dice.pick(outsiders), b=target.owner, v=value)
+        utterance = say(world, world.book.other_trap[target.subject], dice.pick(outsiders), b=target.owner, v=value)
         return utterance, Trap(target.kind, target.subject, target.owner, (value,))
     if family == "stance" and target.owner in speakers:
-        return say(dice, world.book.stance_trap, target.owner, t=target.subject), Trap(
+        return say(world, world.book.stance_trap, target.owner, t=target.subject), Trap(
             target.kind, target.subject, target.owner, ()
         )
     if target.kind == "decision.event" and speakers:
         values = _when_and_where(world, target.subject)
         if values is None:
             return None
-        utterance = say(dice, world.book.event_trap, dice.pick(speakers), e=target.subject, d=values[0], s=values[1])
+        utterance = say(world, world.book.event_trap, dice.pick(speakers), e=target.subject, d=values[0], s=values[1])
         return utterance, Trap(target.kind, target.subject, GROUP, values)
     if target.kind == "decision.dish" and speakers:
         value = world.fresh("dish", world.book.values["dish"])
         if value is None:
             return None
-        return say(dice, world.book.dish_trap, dice.pick(speakers), e=target.subject, v=value), Trap(
+        return say(world, world.book.dish_trap, dice.pick(speakers), e=target.subject, v=value), Trap(
             target.kind, target.subject, GROUP, (value,)
         )
     if family == "norm" and speakers:
         occasion = world.fresh("occasion", world.book.occasions)
         if occasion is None:
             return None
-        return say(dice, world.book.norm_trap, dice.pick(speakers), r=target.subject, w=occasion), Trap(
+        return say(world, world.book.norm_trap, dice.pick(speakers), r=target.subject, w=occasion), Trap(
             "norm", target.subject, GROUP, (occasion,)
         )
     if family == "relation" and len(speakers) > 1:
@@ -340,5 +340,7 @@ def trap(world: World, target: Fact, speakers: list[str]) -> tuple[Utterance, Tr
         if other is None:
             return None
         phrase = world.book.relations[relation]
-        return say(dice, world.book.relation_trap, speaker, b=other, v=phrase), Trap("relation", target.subject, GROUP, (phrase,))
+        return say(world, world.book.relation_trap, speaker, b=other, v=phrase), Trap(
+            "relation", target.subject, GROUP, (phrase,)
+        )
     return None

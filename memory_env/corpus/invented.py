@@ -11,6 +11,7 @@ from collections.abc import Collection
 from memory_env.corpus.dice import Dice
 from memory_env.corpus.phrasebook import words
 
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 _VOWELS = "aeiou"
 _CONSONANTS = "bcdfghjklmnprstvwxyz"
 _CLUSTERS = words(
@@ -29,7 +30,7 @@ LETTER_GROUPS: tuple[str, ...] = (
 
 
 def invented(count: int, dice: Dice, forbidden: Collection[str]) -> list[str]:
-    """`count` different words of one to three letter groups, 3 to 9 letters, none of them in `forbidden`.
+    """`count` different words of 3 to 9 letters, none in `forbidden`: one to three letter groups, half with a letter more.
 
     >>> all(3 <= len(word) <= 9 for word in invented(20, Dice(0), ()))
     True
@@ -37,7 +38,7 @@ def invented(count: int, dice: Dice, forbidden: Collection[str]) -> list[str]:
     found: dict[str, None] = {}
     while len(found) < count:
         word = "".join(dice.pick(LETTER_GROUPS) for _ in range(dice.weighted((1, 2, 3), (0.1, 0.55, 0.35))))
-        word += dice.pick(("", "", "s", "e", "n", "t", "y"))
+        word += dice.pick(_ALPHABET) if dice.chance(0.5) else ""
         if 3 <= len(word) <= 9 and word not in forbidden:
             found[word] = None
     return list(found)

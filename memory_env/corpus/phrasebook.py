@@ -17,6 +17,8 @@ from memory_env.corpus.dice import Dice
 Wordings = tuple[str, ...]
 ByKind = Mapping[str, Wordings]
 
+CLAUSES_TURNED, WORDS_LOST, WORDS_PUT_IN = 0.25, 0.06, (0.3, 0.3, 0.25, 0.15)
+"""Chances that a message with several clauses is turned round, that a word is lost, and that 0, 1, 2 or 3 words get in."""
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 
 
@@ -25,7 +27,8 @@ class Phrasebook:
     """Names, values and wordings of one language.
 
     Example: `HOME.names[0]` is "Ana", `HOME.values["snack"][0]` is "olives", and one of `HOME.self_add["snack"]` is
-    "I could eat {v} all day long". `relations` maps a key to what stands after "Ana and Ben".
+    "I could eat {v} all day long". `relations` maps a key to what stands after "Ana and Ben". `noise` are words that get between
+    those of a message, `withheld` templates that no message may have.
     """
 
     name: str
@@ -63,6 +66,17 @@ class Phrasebook:
     dish_trap: Wordings
     norm_trap: Wordings
     relation_trap: Wordings
+    noise: Wordings = ()
+    withheld: frozenset[str] = frozenset()
+
+    def drawn(self, wording: str, dice: Dice) -> str:
+        """A template of this wording: choices drawn, disturbed where there is `noise`; none that is `withheld`."""
+        while True:
+            template = drawn(wording, dice)
+            if self.noise:
+                template = disturbed(template, dice, self.noise)
+            if template not in self.withheld:
+                return template
 
     def wordings(self) -> list[str]:
         """All wordings of messages, choices unexpanded, each once, in the order of the fields."""
@@ -82,6 +96,20 @@ def drawn(wording: str, dice: Dice) -> str:
     'I eat {v}'
     """
     return _CHOICE.sub(lambda match: dice.pick(match.group(1).split("|")), wording) if "[" in wording else wording
+
+
+def disturbed(template: str, dice: Dice, noise: Wordings) -> str:
+    """The template with up to three words of `noise` put in, some of its own left out, and at times its clauses turned round.
+
+    Slots stay, each once.
+    """
+    clauses = template.split(", ")
+    if len(clauses) > 1 and dice.chance(CLAUSES_TURNED):
+        clauses = [*clauses[1:], clauses[0]]
+    kept = [word for word in ", ".join(clauses).split(" ") if "{" in word or not dice.chance(WORDS_LOST)]
+    for _ in range(dice.weighted(range(len(WORDS_PUT_IN)), WORDS_PUT_IN)):
+        kept.insert(dice.below(len(kept) + 1), dice.pick(noise))
+    return " ".join(kept)
 
 
 def expansions(wording: str) -> Iterator[str]:

@@ -1,12 +1,14 @@
 """The language of the base stage: invented names and values, and loose sentences in thousands of variants.
 
 A Writer learns from it what kinds of facts there are and how to copy; the wordings and values of the other languages it has to
-learn from their own conversations. Names and values of `UNSEEN` and of `HOME` are left out, and so is every word of a sentence.
+learn from their own conversations. Names and values of `UNSEEN` and of `HOME` are left out.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 
 from memory_env.corpus import wide_group as group
 from memory_env.corpus import wide_person as person
@@ -16,13 +18,19 @@ from memory_env.corpus.invented import invented
 from memory_env.corpus.phrasebook import Phrasebook, texts
 from memory_env.corpus.unseen import UNSEEN
 
-NAMES, WORDS, EACH = 320, 1_600, 240
-"""Invented capitalised words, small words, and how many of the latter each kind of value draws from."""
+NAMES, WORDS, EACH, PLAIN = 320, 1_600, 240, 30
+"""Invented capitalised words, small words, how many of the latter each kind of value draws from, and how many words of sentences
+each takes beside them: a value may be a word that says something else elsewhere."""
 _CAPITALISED = ("city", "move", "day_off", "late_day", "exam", "language")
 
 
 def _wordings() -> list[str]:
     return [text for module in (person, group) for name, value in vars(module).items() if name.isupper() for text in texts(value)]
+
+
+def _words(sentences: Iterable[str]) -> set[str]:
+    """All words of the texts in small letters, slots apart."""
+    return {word for text in sentences for word in re.findall("[a-z]+", re.sub(r"\{.\}", " ", text).lower())}
 
 
 def _book() -> Phrasebook:
@@ -35,13 +43,16 @@ def _book() -> Phrasebook:
         *HOME.words(),
         *UNSEEN.words(),
     ]
-    pool = invented(NAMES + WORDS, dice, {word for text in sentences for word in re.findall("[a-z]+", text.lower())})
+    pool = invented(NAMES + WORDS, dice, _words(sentences))
+    plain = sorted(
+        word for word in _words([*_wordings(), *HOME.wordings()]) - _words([*HOME.words(), *UNSEEN.words()]) if len(word) > 3
+    )
     names = tuple(word.capitalize() for word in pool[: NAMES // 2])
     places = tuple(word.capitalize() for word in pool[NAMES // 2 : NAMES])
     small = pool[NAMES:]
 
     def some(count: int = EACH) -> tuple[str, ...]:
-        return tuple(dice.sample(small, count))
+        return tuple(dice.shuffled([*dice.sample(small, count), *dice.sample(plain, PLAIN)]))
 
     cities, days = places[:90], places[90:]
     values = {kind: some() for kind in HOME.values if kind not in _CAPITALISED}
@@ -114,3 +125,12 @@ def _book() -> Phrasebook:
 
 
 WIDE = _book()
+NOISY = replace(
+    WIDE,
+    name="noisy",
+    noise=tuple(
+        sorted({word for text in (*HOME.wordings(), *_wordings()) for word in re.findall(r"(?<!\{)\b[a-z]+\b(?!\})", text)})
+    ),
+    withheld=frozenset((*UNSEEN.wordings(), *HOME.wordings())),
+)
+"""The same with words lost, put in and turned round, so that a Writer hears the word that matters among words that do not."""

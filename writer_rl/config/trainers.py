@@ -102,8 +102,8 @@ class CurriculumStage(SettingsSection):
     """memory: write the teacher's actions; copy: repeat random token strings, so that copying is learnt first."""
     level: Literal[0, 1, 2] | None = None
     """New conversations of this level of the embedded corpus, as many as are needed; null: the networks of data.train."""
-    language: Literal["home", "wide"] = "home"
-    """Of those conversations: that of corpus:train and corpus:heldout, or the loose one of the base stage (docs/corpus.md)."""
+    language: Literal["home", "wide", "noisy"] = "home"
+    """Of those conversations: that of corpus:train and corpus:heldout, or one of the base stage's two (docs/corpus.md)."""
     easier: float = Field(default=0.0, ge=0, lt=1)
     """The share of conversations from lower levels."""
     shape: dict[str, float | tuple[int, int]] = {}

@@ -1,6 +1,7 @@
 """Wordings with choices: what they can become, and what is drawn from them."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,9 +10,9 @@ from hypothesis import strategies as st
 from memory_env.corpus.dice import Dice
 from memory_env.corpus.home import HOME
 from memory_env.corpus.invented import LETTER_GROUPS, invented
-from memory_env.corpus.phrasebook import drawn, expansions, pattern
+from memory_env.corpus.phrasebook import disturbed, drawn, expansions, pattern
 from memory_env.corpus.unseen import UNSEEN
-from memory_env.corpus.wide import WIDE
+from memory_env.corpus.wide import NOISY, WIDE
 
 WORDINGS = st.lists(
     st.text("ab |{v}.", max_size=6).map(lambda s: s.replace("|", "")) | st.text("ab|.", max_size=6).map("[{}]".format)
@@ -42,6 +43,19 @@ def test_the_pattern_matches_expansions_alone(wording, text):
 def test_a_wording_without_choices_draws_nothing():
     one, other = Dice(3), Dice(3)
     assert drawn("I eat {v}", one) == "I eat {v}" and one.below(1_000) == other.below(1_000)
+
+
+@given(st.integers(0, 10_000), st.sampled_from([text for text in WIDE.wordings() if "[" not in text] + ["{a}, {b}, {c} go"]))
+def test_noise_keeps_every_slot_and_adds_at_most_three_words(seed, template):
+    text = disturbed(template, Dice(seed), ("zzz",))
+    assert sorted(re.findall(r"\{.\}", text)) == sorted(re.findall(r"\{.\}", template))
+    assert text.split().count("zzz") <= 3 and len(text.split()) <= len(template.split()) + 3
+
+
+def test_what_is_withheld_is_never_said():
+    book = replace(HOME, withheld=frozenset({"I eat {v}", "I like {v}"}))
+    assert {book.drawn("I [eat|like|buy] {v}", Dice(seed)) for seed in range(50)} == {"I buy {v}"}
+    assert NOISY.withheld == {*HOME.wordings(), *UNSEEN.wordings()}
 
 
 @pytest.mark.parametrize("book", [HOME, UNSEEN, WIDE], ids=lambda book: book.name)
