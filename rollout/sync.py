@@ -147,8 +147,9 @@ def _compare(engine: Engine, ours: Checksums, version: int, reduce_max: Callable
 def measure(engine: Engine, probe: SyncProbe, trainer_logprobs: TrainerLogprobs, started: float | None = None) -> SyncReport:
     """Compare engine and trainer on the probe without any transfer."""
     started = time.perf_counter() if started is None else started
-    generations = engine.generate(probe.requests)
-    pairs = [(r.prompt_ids, g.token_ids) for r, g in zip(probe.requests, generations, strict=True)]
+    requests = probe.requests * getattr(engine, "samplers", 1)  # every server of several gets the whole probe
+    generations = engine.generate(requests)
+    pairs = [(r.prompt_ids, g.token_ids) for r, g in zip(requests, generations, strict=True)]
     theirs = [value for generation in generations for value in generation.logprobs]
     ours = [float(value) for row in trainer_logprobs(pairs) for value in row]
     if len(theirs) != len(ours):

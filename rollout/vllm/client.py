@@ -1,145 +1,148 @@
-"""The engine protocol spoken to a sampler server (`rollout.vllm.server`)."""
+"""The engine protocol spoken to one or several sampler servers (`rollout.vllm.server`)."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import logging
+import secrets
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
-from rollout.engine import EngineDied, EngineError, EngineStateError, Generation, GenerationRequest
+from rollout.engine import (
+    EngineDied,
+    EngineError,
+    EngineStateError,
+    Generation,
+    GenerationRequest,
+    RolloutInputError,
+)
+from rollout.vllm.connection import ServerConnection
 from rollout.vllm.model_weights import checked_tensors, expected_shapes
-from rollout.vllm.server import ERRORS, read_server_state
+from rollout.vllm.server import Settlement
+from rollout.vllm.server_process import ServerProcess
 from rollout.vllm.weight_files import weight_files
 
+_log = logging.getLogger(__name__)
 
-@dataclass(slots=True)
-class ServerProcess:
-    """A sampler server that this process started.
+LOAD_ATTEMPTS = 3
+"""How often the leader begins a transfer anew that no server has survived."""
 
-    Example: ``ServerProcess(["--model", "runs/sft/export", "--tensor-parallel", "2"], Path("runs/a/sampler.json"))``
-    """
-
-    arguments: Sequence[str]
-    state_file: Path
-    environment: dict[str, str] = field(default_factory=dict)
-    timeout_s: float = 600.0
-    process: subprocess.Popen | None = None
-
-    def start(self) -> None:
-        """Start the server and wait until it listens. Raises EngineError with its last line if it ends before."""
-        self.stop()
-        self.state_file.parent.mkdir(parents=True, exist_ok=True)
-        self.state_file.unlink(missing_ok=True)
-        log = self.state_file.with_suffix(".log")
-        command = [sys.executable, "-m", "rollout.vllm.serve", "--state", str(self.state_file), *self.arguments]
-        root = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "PYTHONPATH": path, **self.environment}
-        # The server ends when this pipe closes: it can't outlive its run, however that ends.
-        with log.open("w") as output:
-            self.process = subprocess.Popen(
-                [*command, "--until-stdin-closes"],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-            )
-        deadline = time.monotonic() + self.timeout_s
-        while not self.state_file.exists():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                lines = log.read_text(errors="replace").strip().splitlines() or ["no output"]
-                self.stop()
-                raise EngineError(f"the sampler server did not start: {lines[-1]} (see {log})")
-            time.sleep(0.1)
-
-    def stop(self) -> None:
-        """End the server, by force if it takes longer than 20 s."""
-        if self.process is None:
-            return
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-        self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process = None
+T = TypeVar("T")
 
 
 class VLLMServerEngine:
-    """One rank's view of a sampler server.
+    """One rank's view of the sampler servers of a run.
+
+    Requests are spread over the servers that hold the current policy. One that dies costs the completions it had not ended: the
+    others sample those, with the same seeds. It joins again at the next sync, and so does one that was not there before. Which
+    servers hold a policy the leader decides, and tells the other ranks through the servers themselves.
 
     Args:
-        state_file: written by the server when it is ready.
+        state_files: written by the servers when they are ready; one has to be there at the start.
         leader: this rank sends the weights; the others drain their iterator (gathering shards is collective) and wait for
             the version to arrive.
-        sync_folder: where weights are put for the server; None: shared memory. On another machine: a path both see.
+        sync_folder: where weights are put for the servers; None: shared memory. On another machine: a path all see.
         server: the server process, where this rank started it: ``restart`` then starts it anew.
         patience_s: how long ``restart`` waits for a server that somebody else has to start again.
+
+    Example: ``VLLMServerEngine([Path("runs/a/one.json"), Path("runs/a/two.json")]).generate(requests)``
     """
 
     def __init__(
         self,
-        state_file: Path,
+        state_files: Path | Sequence[Path],
         *,
         leader: bool = True,
         sync_folder: str | None = None,
         server: ServerProcess | None = None,
         patience_s: float = 600.0,
     ) -> None:
-        self._state_file = Path(state_file)
+        files = [state_files] if isinstance(state_files, Path) else list(state_files)
+        self._servers = [ServerConnection(file) for file in files]
         self._leader = leader
         self._sync_folder = sync_folder
         self._server = server
         self._patience_s = patience_s
-        self._connection: Connection | None = None
-        self._instance: str | None = None
-        self._seen = 0
         self._closed = False
         if server is not None and server.process is None:
             server.start()
-        description = self._connect()
-        self.max_model_len: int = description["max_model_len"]
-        self.policy_version: int = description["version"]
-        self._expected = expected_shapes(description["model"])
-        self._model = description["model"]
+        failures = self._connect_missing()
+        self._live = [each for each in self._servers if each.connected]
+        if not self._live:
+            raise failures[0]
+        descriptions = [each.description for each in self._live]
+        self.max_model_len: int = min(each["max_model_len"] for each in descriptions)
+        self.policy_version: int = descriptions[0]["version"]
+        self._model: str = descriptions[0]["model"]
+        self._expected = expected_shapes(self._model)
+        for each in descriptions[1:]:
+            if expected_shapes(each["model"]) != self._expected:
+                raise RolloutInputError(f"rollout.server: {each['model']} and {self._model} are models of different shapes")
+        # A run is known by the name its leader takes; names that are there already are of earlier runs.
+        self._run: str | None = secrets.token_hex(8) if leader else None
+        self._earlier = {each["settlement"].run for each in descriptions}
+        self._syncs = 0
+
+    @property
+    def samplers(self) -> int:
+        """How many servers sample; a probe has to reach each."""
+        return max(1, len(self._sampling()))
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
-        """See `rollout.engine.Engine.generate`; requests of several ranks that arrive together share a batch."""
-        return self._call("generate", list(requests)) if requests else self._call_nothing()
+        """See `rollout.engine.Engine.generate`; requests of several ranks that arrive together share a batch.
+
+        Neighbours stay together, for those of one network share their beginnings, and so a server's prefix cache.
+        """
+        self._require_open("generate")
+        done: dict[int, Generation] = {}
+        while len(done) < len(requests):
+            servers = self._sampling()
+            if not servers:
+                raise EngineDied("generate: the sampler server is gone; restart it and sync")
+            places = [place for place in range(len(requests)) if place not in done]
+            shares = dict(zip(servers, contiguous_shares(places, len(servers)), strict=True))
+            _, deaths = _on_each(servers, partial(_ask, shares=shares, requests=requests, done=done))
+            self._live = [each for each in self._live if each not in deaths]
+            for each, death in deaths.items():
+                if not self._sampling():
+                    raise death
+                left = sum(place not in done for place in shares[each])
+                _log.warning("%s: %s; %d of its completions go to the other servers", each.state_file, death, left)
+        return [done[place] for place in range(len(requests))]
 
     def update_weights(self, named_tensors: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
-        """Through a folder that server and leader see. See `rollout.engine.Engine.update_weights`."""
+        """Through a folder that servers and leader see. See `rollout.engine.Engine.update_weights`."""
         self._require_open("update_weights")
-        if self._connection is None or not self._alive():
-            self.restart()  # another rank may have lost the server before this one noticed
+        self._welcome()
         pairs = checked_tensors(named_tensors, self._expected, self._model)
         if self._leader:
             largest = 4 * sum(shape.numel() for shape in self._expected.values())  # bytes, if they are float32
             with weight_files(pairs, self._sync_folder, total_bytes=largest) as folder:
-                self._call("load_files", str(folder), version)
+                self._live = self._load(str(folder), version)
         else:
             for _ in pairs:
                 pass
-            self._seen = self._call("await_version", version, self._seen)
+            instances = self._await_settlement(version)
+            self._live = [each for each in self._servers if each.instance in instances]
         self.policy_version = version
 
     def weight_checksums(self) -> dict[str, int]:
-        """See `rollout.engine.Engine.weight_checksums`."""
-        return self._call("weight_checksums")
+        """See `rollout.engine.Engine.weight_checksums`; a tensor that two servers hold differently is left out."""
+        self._require_open("weight_checksums")
+        found, deaths = _on_each(self._sampling(), lambda each: each.call("weight_checksums"))
+        self._live = [each for each in self._live if each not in deaths]
+        if not found:
+            raise EngineDied("weight_checksums: the sampler server is gone; restart it and sync")
+        first, *others = found.values()
+        return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
     def sleep(self) -> None:
-        """See `rollout.engine.Engine.sleep`. Every rank may call it; the server sleeps at the first call."""
+        """See `rollout.engine.Engine.sleep`. Every rank may call it; a server sleeps at the first call."""
         self._unless_gone("sleep")
 
     def wake(self) -> None:
@@ -152,89 +155,143 @@ class VLLMServerEngine:
         The weights are unknown until a sync.
         """
         self._require_open("restart")
-        self._disconnect()
+        for each in self._servers:
+            each.disconnect()
         if self._server is not None:
             self._server.start()
         deadline = time.monotonic() + self._patience_s
         while True:
-            try:
-                self._connect()
-                break
-            except EngineError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.5)
-        self._call("revive")
+            failures = self._connect_missing()
+            self._live = self._revived()
+            if self._live:
+                return
+            if time.monotonic() > deadline:
+                raise failures[0] if failures else EngineDied("restart: no sampler server could start its engine anew")
+            time.sleep(0.5)
 
     def metrics(self) -> dict[str, float]:
-        """The server's counts since the last call by any rank; see `rollout.vllm.engine.VLLMEngine.metrics`."""
-        return self._unless_gone("metrics") or {"prompt_tokens": 0.0, "generated_tokens": 0.0, "seconds": 0.0}
+        """The servers' counts since the last call by any rank, added; see `rollout.vllm.engine.VLLMEngine.metrics`."""
+        total = {"prompt_tokens": 0.0, "generated_tokens": 0.0, "seconds": 0.0}
+        for counts in self._unless_gone("metrics"):
+            for name, value in counts.items():
+                total[name] = total.get(name, 0.0) + value
+        return total
 
     def close(self) -> None:
-        """Leave the server; end it where this rank started it."""
+        """Leave the servers; end the one that this rank started."""
         if self._closed:
             return
         self._closed = True
-        self._disconnect()
+        for each in self._servers:
+            each.disconnect()
         if self._server is not None:
             self._server.stop()
 
-    def _call_nothing(self) -> list[Generation]:
-        self._require_open("generate")
-        return []
+    def _sampling(self) -> list[ServerConnection]:
+        """The servers that hold the current policy, as far as this rank can reach them."""
+        return [each for each in self._live if each.connected]
 
-    def _call(self, operation: str, *arguments: Any) -> Any:
+    def _welcome(self) -> None:
+        """Reach whoever can be reached before a sync: servers that are new, that came back, or whose engine had died."""
+        self._connect_missing()
+        ready = self._revived() if self._leader else [each for each in self._servers if each.connected]
+        if not ready:
+            self.restart()
+
+    def _connect_missing(self) -> list[EngineError]:
+        """Dial the servers that this rank has no connection to; why the others can't be reached."""
+        missing = [each for each in self._servers if not each.connected]
+        return list(_on_each(missing, lambda each: each.connect(), failing=EngineError)[1].values())
+
+    def _revived(self) -> list[ServerConnection]:
+        """The connected servers whose engine runs, started anew where it had died."""
+        connected = [each for each in self._servers if each.connected]
+        return list(_on_each(connected, lambda each: each.call("revive"), failing=EngineError)[0])
+
+    def _load(self, folder: str, version: int) -> list[ServerConnection]:
+        """The servers that hold the weights of the folder now; every one of them knows of all."""
+        death: EngineError | None = None
+        for attempt in range(LOAD_ATTEMPTS):
+            if attempt:
+                self.restart()
+            connected = [each for each in self._servers if each.connected]
+            loaded, deaths = _on_each(connected, lambda each: each.call("load_files", folder, version))
+            death = next(iter(deaths.values()), death)
+            if loaded:
+                self._syncs += 1
+                settlement = Settlement(self._run or "", self._syncs, version, tuple(each.instance for each in loaded))
+                return list(_on_each(list(loaded), partial(_settle, settlement=settlement))[0])
+        raise death or EngineDied("update_weights: no sampler server is left; restart one and sync")
+
+    def _await_settlement(self, version: int) -> tuple[str, ...]:
+        """The instances that hold `version`, as soon as the leader has said so to any server that this rank reaches."""
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            for each in self._servers:
+                if not each.connected:
+                    continue
+                try:
+                    said: Settlement = each.call("settlement")
+                except EngineDied:
+                    continue
+                known = said.run == self._run if self._run is not None else said.run not in self._earlier
+                if known and said.number > self._syncs and said.version == version:
+                    self._run, self._syncs = said.run, said.number
+                    return said.instances
+            if not any(each.connected for each in self._servers):
+                failures = self._connect_missing()
+                if time.monotonic() > deadline and failures:
+                    raise failures[0]
+            time.sleep(0.05)
+
+    def _unless_gone(self, operation: str) -> list[Any]:
+        """The servers' answers, without those of servers that are gone: the next ``generate`` or sync sees to them."""
         self._require_open(operation)
-        if self._connection is None:
-            raise EngineDied(f"{operation}: the sampler server is gone; restart it and sync")
-        try:
-            self._connection.send((operation, arguments))
-            status, *answer = self._connection.recv()
-        except (EOFError, OSError) as error:
-            self._disconnect()
-            raise EngineDied(
-                f"{operation}: the sampler server is gone ({type(error).__name__}; its log is "
-                f"{self._state_file.with_suffix('.log')}); restart it and sync"
-            ) from error
-        if status == "ok":
-            return answer[0]
-        kind, message = answer
-        raise ERRORS[kind](message)
-
-    def _unless_gone(self, operation: str) -> Any:
-        """The server's answer; None where it or its engine is gone: the next ``generate`` or ``update_weights`` sees to that."""
-        try:
-            return self._call(operation)
-        except EngineDied:
-            return None
-
-    def _alive(self) -> bool:
-        try:
-            return self._call("describe")["alive"]
-        except EngineDied:
-            return False
-
-    def _connect(self) -> dict[str, Any]:
-        address, key = read_server_state(self._state_file)
-        try:
-            self._connection = Client(address, authkey=key)
-        except (OSError, EOFError, AuthenticationError) as error:
-            raise EngineDied(
-                f"no sampler server answers at {address[0]}:{address[1]} of {self._state_file} ({type(error).__name__}); "
-                "start it again with python launch/sampler.py"
-            ) from error
-        description = self._call("describe")
-        if description["instance"] != self._instance:
-            # Whatever the first server had been sent before is an earlier run's; a later server was sent nothing but ours.
-            self._seen = description["transfers"] if self._instance is None else 0
-            self._instance = description["instance"]
-        return description
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        return list(_on_each(self._sampling(), lambda each: each.call(operation))[0].values())
 
     def _require_open(self, what: str) -> None:
         if self._closed:
             raise EngineStateError(f"{what}: the engine is closed")
+
+
+def _on_each(
+    servers: Sequence[ServerConnection], work: Callable[[ServerConnection], T], failing: type[EngineError] = EngineDied
+) -> tuple[dict[ServerConnection, T], dict[ServerConnection, EngineError]]:
+    """What `work` gave for each server, all at the same time, and why others failed. Errors of another kind are raised."""
+
+    def attempt(each: ServerConnection) -> T | EngineError:
+        try:
+            return work(each)
+        except failing as error:
+            return error
+
+    if len(servers) > 1:
+        with ThreadPoolExecutor(len(servers)) as pool:
+            found = list(zip(servers, pool.map(attempt, servers), strict=True))
+    else:
+        found = [(each, attempt(each)) for each in servers]
+    given = {each: value for each, value in found if not isinstance(value, EngineError)}
+    return given, {each: value for each, value in found if isinstance(value, EngineError)}
+
+
+def contiguous_shares(places: Sequence[int], count: int) -> list[Sequence[int]]:
+    """`places` cut into `count` runs whose lengths differ by at most one.
+
+    Example: ``contiguous_shares([0, 1, 2, 5, 7], 2) == [[0, 1], [2, 5, 7]]``
+    """
+    return [places[index * len(places) // count : (index + 1) * len(places) // count] for index in range(count)]
+
+
+def _settle(server: ServerConnection, settlement: Settlement) -> None:
+    server.call("settle", settlement)
+
+
+def _ask(
+    server: ServerConnection,
+    shares: Mapping[ServerConnection, Sequence[int]],
+    requests: Sequence[GenerationRequest],
+    done: dict[int, Generation],
+) -> None:
+    """The completions of a server's share, each into `done` as soon as it has ended."""
+    if share := shares[server]:
+        server.generate([requests[place] for place in share], lambda index, made: done.__setitem__(share[index], made))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -121,8 +121,10 @@ class VLLMEngine:
         self.max_model_len = int(config.max_model_len)
         self.stop_ids = stop_token_ids(tokenizer, config.hf_config, _generation_config(model_path))
 
-    def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
-        """See `rollout.engine.Engine.generate`."""
+    def generate(
+        self, requests: Sequence[GenerationRequest], on_done: Callable[[int, Generation], None] | None = None
+    ) -> list[Generation]:
+        """See `rollout.engine.Engine.generate`. `on_done` is told the place and completion of each request as it ends."""
         self._require_awake("generate")
         if not self._weights_valid:
             raise EngineStateError("generate: the engine's weights are not known; call update_weights first")
@@ -132,11 +134,8 @@ class VLLMEngine:
             return []
         started = time.perf_counter()
         try:
-            outputs = self._llm.generate(
-                [{"prompt_token_ids": list(request.prompt_ids)} for request in requests],
-                [self._sampling(request) for request in requests],
-                use_tqdm=False,
-            )
+            prompts = [{"prompt_token_ids": list(request.prompt_ids)} for request in requests]
+            outputs = self._outputs(prompts, [self._sampling(request) for request in requests], on_done)
         except Exception as error:
             raise self._died("generate", error) from error
         results = [self._generation(output) for output in outputs]
@@ -231,6 +230,22 @@ class VLLMEngine:
         """Shut the engine down and free its memory."""
         self._closed = True
         self._stop()
+
+    def _outputs(self, prompts: list[Any], sampling: list[Any], on_done: Callable[[int, Generation], None] | None) -> list[Any]:
+        """vLLM's outputs in the requests' order."""
+        if on_done is None:
+            return self._llm.generate(prompts, sampling, use_tqdm=False)
+        names = self._llm.enqueue(prompts, sampling, use_tqdm=False)
+        # vLLM may add a suffix to the name by which it knows a request inside.
+        places = {known: place for place, name in enumerate(names) for known in (name, name.rpartition("-")[0])}
+        outputs: list[Any] = [None] * len(prompts)
+        while self._llm.llm_engine.has_unfinished_requests():
+            for output in self._llm.llm_engine.step():
+                if output.finished:
+                    place = places[output.request_id]
+                    outputs[place] = output
+                    on_done(place, self._generation(output))
+        return outputs
 
     def _sampling(self, request: GenerationRequest) -> Any:
         constraint = None

@@ -19,12 +19,27 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
-from rollout.engine import EngineDied, EngineError, EngineStateError, PromptTooLong
+from rollout.engine import EngineDied, EngineError, EngineStateError, Generation, PromptTooLong
 
 GATHER_SECONDS = 0.1
 """How long the first of several connected ranks waits for the others, so that their requests share one batch."""
 
 ERRORS = {kind.__name__: kind for kind in (PromptTooLong, EngineStateError, EngineDied, EngineError, ValueError)}
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """Which servers hold a policy, as the rank that sent it says: every rank then samples from the same ones.
+
+    run: names the leader's process. number: its transfers, counted. instances: of the servers that took the weights.
+
+    Example: ``Settlement(run="3f2a", number=7, version=6, instances=("a1", "b2"))``
+    """
+
+    run: str = ""
+    number: int = 0
+    version: int = -1
+    instances: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -45,13 +60,15 @@ class VLLMServer:
     instance: str = field(default_factory=lambda: secrets.token_hex(8))
     """Tells a client that it talks to another server than before."""
     transfers: int = 0
-    """Completed transfers of weights; a version alone can't tell this run's weights from an earlier run's."""
+    """Completed transfers of weights."""
+    settlement: Settlement = Settlement()
+    """What the leader said last; a version alone can't tell this run's weights from an earlier run's."""
     checked: int = -1
     """The transfer that `checksums` belong to."""
     checksums: dict[str, int] = field(default_factory=dict)
     clients: set[Connection] = field(default_factory=set)
+    """Those that ever called for anything but a sign of life."""
     calls: Queue[_Call] = field(default_factory=Queue)
-    waiting: list[_Call] = field(default_factory=list)
 
     def serve(self, host: str, port: int, state_file: Path) -> None:
         """Listen on ``host``:``port`` (0: a free one) until told to shut down; the state file exists exactly meanwhile."""
@@ -73,13 +90,16 @@ class VLLMServer:
                 return
             except Exception:  # somebody without the key
                 continue
-            self.clients.add(client)
             threading.Thread(target=self._receive, args=(client,), daemon=True).start()
 
     def _receive(self, client: Connection) -> None:
         try:
             while True:
                 operation, arguments = client.recv()
+                if operation == "ping":  # answered here, however long the engine computes
+                    client.send(("ok", None))
+                    continue
+                self.clients.add(client)
                 self.calls.put(_Call(client, operation, arguments))
         except (EOFError, OSError):
             self.clients.discard(client)
@@ -93,11 +113,8 @@ class VLLMServer:
             if call.operation == "generate":
                 for other in self._generate([call, *self._companions()]):
                     self.calls.put(other)
-            elif call.operation == "await_version":
-                self.waiting.append(call)
             else:
                 _answer(call, lambda call=call: self._execute(call.operation, call.arguments))
-            self._release_waiting()
 
     def _companions(self) -> Iterator[_Call]:
         """Calls of the other connected clients, as long as they come in soon after each other."""
@@ -111,30 +128,41 @@ class VLLMServer:
         """Run all ``generate`` calls as one batch; returns the calls that were of another kind."""
         mine = [call for call in calls if call.operation == "generate"]
         batches = [call.arguments[0] for call in mine]
+        owners = [(call, index) for call, batch in zip(mine, batches, strict=True) for index in range(len(batch))]
+
+        def on_done(place: int, generation: Generation) -> None:
+            call, index = owners[place]
+            _send(call.client, ("done", index, generation))
+
         try:
-            results = self.engine.generate([request for batch in batches for request in batch])
+            self.engine.generate([request for batch in batches for request in batch], on_done)
         except Exception as error:
             for call in mine:
                 _fail(call, error)
         else:
-            start = 0
-            for call, batch in zip(mine, batches, strict=True):
-                _reply(call, results[start : start + len(batch)])
-                start += len(batch)
+            for call in mine:
+                _reply(call, None)
         return [call for call in calls if call.operation != "generate"]
 
     def _execute(self, operation: str, arguments: tuple[Any, ...]) -> Any:
         if operation == "load_files":
             self.engine.load_files(*arguments)
             self.transfers += 1
-            return self.transfers
+            return None
+        if operation == "settle":
+            (self.settlement,) = arguments
+            return None
+        if operation == "settlement":
+            return self.settlement
         if operation == "describe":
             names = {"max_model_len": "max_model_len", "model": "model_path", "version": "policy_version", "alive": "alive"}
             description = {key: getattr(self.engine, attribute) for key, attribute in names.items()}
-            return {**description, "instance": self.instance, "transfers": self.transfers}
+            return {**description, "instance": self.instance, "settlement": self.settlement}
         if operation == "revive":  # every rank asks for it
-            self.checked = -1
-            return None if self.engine.alive else self.engine.restart()
+            if not self.engine.alive:
+                self.checked = -1
+                self.engine.restart()
+            return None
         if operation == "weight_checksums":  # every rank asks; one answer a transfer
             if self.checked != self.transfers:
                 self.checksums, self.checked = self.engine.weight_checksums(), self.transfers
@@ -142,16 +170,6 @@ class VLLMServer:
         if operation in ("sleep", "wake", "metrics"):
             return getattr(self.engine, operation)()
         raise ValueError(f"the sampler server knows no operation {operation!r}")
-
-    def _release_waiting(self) -> None:
-        still = []
-        for call in self.waiting:
-            version, seen = call.arguments
-            if self.transfers > seen and self.engine.policy_version == version:
-                _reply(call, self.transfers)
-            else:
-                still.append(call)
-        self.waiting = still
 
 
 def read_server_state(path: Path) -> tuple[tuple[str, int], bytes]:

@@ -90,10 +90,10 @@ class RolloutSection(SettingsSection):
     """vLLM's share of the device's memory."""
     tensor_parallel: PositiveInt = 1
     """GPUs that share one vLLM engine (evaluation; in training a sampler server has them: launch/sampler.py)."""
-    server: str | None = None
-    """vLLM in a process of its own: the state file of launch/sampler.py; null: in every rank's process."""
+    server: Paths | None = None
+    """vLLM in processes of its own: the state file of launch/sampler.py, or those of several; null: in every rank's process."""
     sync_folder: str | None = None
-    """Where weights are put for that server; null: shared memory of this machine. Another machine needs a path both see."""
+    """Where weights are put for those servers; null: shared memory of this machine. Another machine needs a path both see."""
     structured_output: bool = False
     """vLLM only: constrain decoding to the action schema. It biases training: docs/rollouts.md."""
     block_size: PositiveInt | None = None

@@ -36,11 +36,12 @@ def build_engine(
     if settings.engine == "hf":
         module = backend.policy.model if spare is None else spare.to(backend.device)
         return HFEngine(module, tokenizer, max_batch_tokens=settings.max_batch_tokens)
-    if settings.server is not None:
+    if settings.server:
         from rollout.vllm.client import VLLMServerEngine
 
         exchange = str(resolve(settings.sync_folder)) if settings.sync_folder else None
-        return VLLMServerEngine(resolve(settings.server), leader=backend.world.is_main, sync_folder=exchange)
+        files = [resolve(file) for file in settings.server]
+        return VLLMServerEngine(files, leader=backend.world.is_main, sync_folder=exchange)
     if settings.tensor_parallel > 1:
         raise ConfigError("rollout.tensor_parallel: in training only a sampler server has several GPUs; set rollout.server")
     from rollout.vllm.engine import VLLMEngine

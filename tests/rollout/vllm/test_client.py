@@ -1,4 +1,4 @@
-"""The sampler server's conversation, with a scripted engine behind it (the real one: test_vllm_server.py)."""
+"""The sampler server's conversation, with a scripted engine behind it (the real one: test_server.py)."""
 
 import threading
 import time
@@ -26,14 +26,15 @@ class ScriptedEngine:
         self.model_path = model_path
         self.batches, self.loaded, self.closed, self.restarts = [], {}, False, 0
 
-    def generate(self, requests):
+    def generate(self, requests, on_done):
         self.batches.append(len(requests))
         time.sleep(0.05)
         if not self.alive:
             raise EngineDied("generate: the vLLM engine is dead")
         if any(len(r.prompt_ids) >= self.max_model_len for r in requests):
             raise PromptTooLong("request 0 has a prompt of 64 tokens")
-        return [Generation(r.prompt_ids, str(r.seed), (0.0,) * len(r.prompt_ids), "stop") for r in requests]
+        for place, r in enumerate(requests):
+            on_done(place, Generation(r.prompt_ids, str(r.seed), (0.0,) * len(r.prompt_ids), "stop"))
 
     def load_files(self, folder, version):
         from pathlib import Path
@@ -198,7 +199,7 @@ def test_a_death_during_the_update_is_for_the_next_sync_to_mend(served, build_mo
         stopper.recv()
     while state.exists():
         time.sleep(0.01)
-    client._connection.close()
+    client._servers[0]._calls.close()
     client.sleep(), client.wake()
     assert client.metrics() == {"prompt_tokens": 0.0, "generated_tokens": 0.0, "seconds": 0.0}
 
@@ -242,7 +243,7 @@ def test_a_server_that_ends_is_noticed_and_a_new_one_is_found(served, tmp_path):
         stopper.recv()
     while state.exists():
         time.sleep(0.01)
-    client._connection.close()
+    client._servers[0]._calls.close()
     with pytest.raises(EngineDied, match="server is gone"):
         client.generate(requests(1))
     with pytest.raises(EngineDied, match="server is gone"):

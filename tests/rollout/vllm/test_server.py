@@ -11,8 +11,9 @@ import pytest
 
 from rollout.engine import EngineDied, EngineError, EngineStateError, PromptTooLong
 from rollout.sync import module_logprobs
-from rollout.vllm.client import ServerProcess, VLLMServerEngine
+from rollout.vllm.client import VLLMServerEngine
 from rollout.vllm.server import VLLMServer, dialled, read_server_state
+from rollout.vllm.server_process import ServerProcess
 from rollout.weights import named_weights
 from tests.conftest import PATIENCE
 from tests.rollout.conftest import make_model

@@ -2,10 +2,13 @@
 
 import json
 import math
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rollout.vllm.client import ServerProcess
+from rollout.vllm.server_process import ServerProcess
 from tests.writer_rl.processes import train
 from tests.writer_rl.tiny_run import save_config, save_writer
 
@@ -128,3 +131,27 @@ def test_two_ranks_share_a_sampler_server(folder, whole):
         server.stop()
     assert all(r["rollout/sync_max_difference"] <= 1e-4 and r["rollout/mismatch_max"] <= 1e-4 for r in records(both))
     assert completions(both, 1) == completions(whole, 1)
+
+
+def test_two_servers_one_of_them_killed_write_what_one_engine_writes(folder, whole):
+    """The second is killed once the first round is done; the run goes on with the other, and its samples are the same."""
+    servers = [ServerProcess(["--model", str(folder / "writer")], folder / f"sampler-{name}.json") for name in "ab"]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(ServerProcess.start, servers))
+
+    def kill_the_second():
+        while not ((metrics := folder / "two" / "metrics.jsonl").is_file() and metrics.read_text().strip()):
+            time.sleep(0.05)
+        servers[1].process.kill()
+
+    killing = threading.Thread(target=kill_the_second, daemon=True)
+    killing.start()
+    try:
+        two = run(folder, "two", "--rollout.server", json.dumps([str(server.state_file) for server in servers]))
+    finally:
+        for server in servers:
+            server.stop()
+    killing.join()
+    for number in range(1, UPDATES + 1):
+        assert completions(two, number) == completions(whole, number)
+    assert "the sampler server is gone" in (folder / "two.0").read_text()
