@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from memory_env.datafile import DataError
-
 if TYPE_CHECKING:
     from writer_rl.evaluation.paired import Pair
 
@@ -72,7 +70,9 @@ def parse_row(text: str) -> ControlRow:
 
 def read_rows(text: str) -> list[ControlRow]:
     """The rows of FILE, or of one group of it (FILE:GROUP). RowError or DataError, with the file and the row at fault."""
-    import yaml  # what only reads the names of rows needs none of it
+    import yaml  # here, so that --help stays fast
+
+    from memory_env.datafile import DataError
 
     path, _, group = text.partition(":")
     try:
