@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_env.corpus.conversations import Conversation, from_recipe, generate_sft
+from memory_env.corpus.reference import TeacherRun
 from memory_env.corpus.sets import HELDOUT, TRAIN, UNSEEN, Recipe
 from memory_env.datafile import DataError
 
@@ -30,9 +31,9 @@ def network_bytes(conversation: Conversation) -> bytes:
     return _lines({**fields, "sessions": sessions, "qa_pairs": [_Line(q) for q in fields["qa_pairs"]]})
 
 
-def trajectory_bytes(conversation: Conversation) -> bytes:
-    """The complete teacher's file, in the published form."""
-    network, taught = conversation.network, conversation.taught
+def trajectory_bytes(conversation: Conversation, taught: TeacherRun | None = None) -> bytes:
+    """The complete teacher's file, or that of another teacher's run (`conversation.biased(seed)`), in the published form."""
+    network, taught = conversation.network, taught or conversation.taught
     transitions = []
     counts: dict[str, int] = {}
     for segment, actions, report, state in zip(network.segments(), taught.actions, taught.reports, taught.states, strict=True):

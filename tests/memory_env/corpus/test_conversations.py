@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_env import MemoryState, step
+from memory_env import MemoryState, load_trajectory, step
 from memory_env.corpus import BiasRates, conversation, generate_sft, generate_validation, vocabulary
 from memory_env.corpus.facts_in_force import InForce
 from memory_env.corpus.frozen import network_bytes, trajectory_bytes
@@ -212,3 +212,14 @@ def test_the_default_bias_leaves_out_about_what_it_says():
                 kept[fact.family][1] += 1
     assert kept["self"][0] == kept["self"][1]
     assert 0.2 < kept["observation"][0] / kept["observation"][1] < 0.4
+
+
+def test_an_under_writing_teachers_file_loads_as_what_that_teacher_wrote(tmp_path):
+    chat = generate_validation(1003)
+    under = chat.biased(seed=3)
+    file = tmp_path / "under.json"
+    file.write_bytes(trajectory_bytes(chat, under))
+    loaded = load_trajectory(file, chat.network)
+    contents = [[record.content for record in state.derived()] for state in loaded.states]
+    assert contents == [[record.content for record in state.derived()] for state in under.states]
+    assert len(contents[-1]) < len(chat.taught.states[-1].derived())
