@@ -1,9 +1,10 @@
 """Speaker-centred dual-track memory of multi-party chats (SpeakerMem-R1): records, states, and the pure step."""
 
 from memory_env.actions import ParsedOutput, max_actions, parse_completion
+from memory_env.conversation import Message, Question, Segment, Session
 from memory_env.datafile import DataError
 from memory_env.loader import load_network, load_networks
-from memory_env.network import Message, Network, Question, Segment, Session, check_disjoint
+from memory_env.network import Network, check_disjoint
 from memory_env.observation import Observation, ObservationLimits, observe
 from memory_env.prompts import PromptTemplate
 from memory_env.records import GROUP, Edge, Record

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_env.actions import max_actions
-from memory_env.network import Message, Segment
+from memory_env.conversation import Message, Segment
 from memory_env.records import GROUP, Record
 from memory_env.state import MemoryState
 from memory_env.text import squared_norm, word_counts

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
+from memory_env.conversation import Segment
 from memory_env.datafile import DataError
-from memory_env.network import Segment
 from memory_env.text import squared_norm, word_counts, words
 
 MAX_SUPPORT = 3

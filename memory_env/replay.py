@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from memory_env.actions import ParsedOutput, parse_completion
+from memory_env.conversation import Segment
 from memory_env.datafile import DataError
-from memory_env.network import Network, Segment
+from memory_env.network import Network
 from memory_env.provenance import Provenance
 from memory_env.state import MemoryState
 from memory_env.step import Report, step

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from memory_env.actions import AcceptedAction, ParsedOutput, ValidatedOutput, max_actions, parse_completion, validate
-from memory_env.network import Segment
+from memory_env.conversation import Segment
 from memory_env.provenance import Provenance, lexical_provenance
 from memory_env.records import (
     ADD_CONFIDENCE,

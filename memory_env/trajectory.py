@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memory_env.conversation import Segment
 from memory_env.datafile import DataError, Fields, read_json, read_text
-from memory_env.network import Network, Segment
+from memory_env.network import Network
 from memory_env.records import Edge, Record
 from memory_env.replay import WrittenStep, replay, require_positions, write
 from memory_env.state import MemoryState

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from multiprocessing.pool import ThreadPool
 from typing import Any, Protocol, TypeVar
 
-from memory_env.network import Question
+from memory_env.conversation import Question
 from memory_env.query.protocol import Answer, Answerer, Evidence, Judge, JudgeError, Verdict
 
 _log = logging.getLogger(__name__)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from memory_env.conversation import Message, Question, Session
 from memory_env.corpus.dice import Dice
 from memory_env.corpus.home import HOME
 from memory_env.corpus.phrasebook import Phrasebook
@@ -13,7 +14,7 @@ from memory_env.corpus.plan import Plan
 from memory_env.corpus.planner import make_plan
 from memory_env.corpus.questions import PlannedQuestion, ask_about, choose
 from memory_env.corpus.shapes import Shape
-from memory_env.network import Message, Network, Question, Session
+from memory_env.network import Network
 
 SCHEMA = "writer-rl-corpus/1"
 FIRST_DAY = datetime(2026, 1, 5, 18, 0)

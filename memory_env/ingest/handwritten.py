@@ -18,9 +18,10 @@ from typing import Any
 
 import yaml
 
+from memory_env.conversation import Segment
 from memory_env.datafile import DataError, Fields, parse_json
 from memory_env.ingest.sources import read_chat_text
-from memory_env.network import Network, Segment
+from memory_env.network import Network
 from memory_env.state import MemoryState
 from memory_env.step import Report, step
 from memory_env.trajectory import TRAJECTORY_SCHEMA

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memory_env.actions import max_actions
-from memory_env.network import Network, Segment
+from memory_env.conversation import Segment
+from memory_env.network import Network
 from memory_env.observation import ObservationLimits, observe
 from memory_env.prompts import PromptTemplate
 from memory_env.state import MemoryState

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
-from memory_env.network import Question
+from memory_env.conversation import Question
 
 __all__ = [
     "Answer",

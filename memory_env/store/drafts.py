@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from memory_env.conversation import Message, Segment
 from memory_env.ingest.text_stream import well_formed
-from memory_env.network import Message, Segment
 from memory_env.records import Edge, Record
 from memory_env.step import Report
 from memory_env.store.store import MemoryStore, insert_derived

@@ -5,10 +5,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from memory_env.conversation import Message, Segment
 from memory_env.ingest.chat import ChatMessage, name_form
 from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES
 from memory_env.ingest.times import instant
-from memory_env.network import Message, Segment
 from memory_env.roster import canonical_names
 from memory_env.store.store import Arrived, MemoryStore
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memory_env.conversation import Segment
 from memory_env.datafile import DataError
 from memory_env.ingest.chat import ChatMessage
 from memory_env.ingest.text_stream import well_formed
 from memory_env.ingest.times import instant
-from memory_env.network import Segment
 from memory_env.records import VERBATIM_CONFIDENCE, VERBATIM_LAYER, VERBATIM_UTYPE, Edge, Record
 from memory_env.state import MemoryState
 from memory_env.step import Report

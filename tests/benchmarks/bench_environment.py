@@ -22,7 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memory_env.network import Message, Segment
+from memory_env.conversation import Message, Segment
 from memory_env.observation import observe
 from memory_env.state import MemoryState
 from memory_env.step import step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from memory_env.network import Message, Segment
+from memory_env.conversation import Message, Segment
 
 PEOPLE = ("Alice", "Bob", "Carol")
 

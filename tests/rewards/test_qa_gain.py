@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_env.network import Message, Question, Segment
+from memory_env.conversation import Message, Question, Segment
 from memory_env.query.answer.offline import OfflineAnswerer, OfflineJudge
 from memory_env.query.budgets import QueryBudgets
 from memory_env.query.pipeline import QueryPipeline

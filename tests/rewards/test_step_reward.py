@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_env.network import Message, Segment
+from memory_env.conversation import Message, Segment
 from memory_env.state import MemoryState
 from memory_env.step import step
 from rewards import RewardWeights, Scorer, score_step

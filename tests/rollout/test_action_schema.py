@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_env import MemoryState, step
-from memory_env.network import Message, Segment
+from memory_env.conversation import Message, Segment
 from memory_env.records import DERIVED_LAYERS, DERIVED_UTYPES
 from rollout.action_schema import action_schema
 

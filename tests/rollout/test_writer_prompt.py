@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_env import MemoryState, ObservationLimits, PromptTemplate, step
-from memory_env.network import Message, Segment
+from memory_env.conversation import Message, Segment
 from rollout.writer_prompt import PromptDoesNotFit, WriterPrompt, control_tokens
 from tests.rollout.conftest import SPECIAL, make_tokenizer
 

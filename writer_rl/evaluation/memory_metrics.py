@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from memory_env.network import Question
+from memory_env.conversation import Question
 from memory_env.query.answer.offline_answer import option_texts
 from memory_env.query.answer.offline_judge import Item, Rubric, rubric_of
 from memory_env.query.retrieve.terms import terms

@@ -18,12 +18,12 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from memory_env.conversation import Question, Segment
 from memory_env.datafile import DataError
 from memory_env.ingest import Chat, ChatMessage, ReadOptions, read_source
 from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES
 from memory_env.ingest.text_stream import well_formed
 from memory_env.ingest.times import TimeError, instant, parse_time
-from memory_env.network import Question, Segment
 from memory_env.provenance import Provenance
 from memory_env.records import GROUP, Record
 from memory_env.state import MemoryState

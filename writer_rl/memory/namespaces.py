@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
+from memory_env.conversation import Segment
 from memory_env.datafile import DataError
-from memory_env.network import Segment
 from memory_env.replay import Completion
 from memory_env.state import MemoryState
 from memory_env.store.forget import Forgotten

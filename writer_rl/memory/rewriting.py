@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from memory_env.network import Segment
+from memory_env.conversation import Segment
 from memory_env.provenance import Provenance
 from memory_env.query.protocol import WriteError
 from memory_env.replay import Completion

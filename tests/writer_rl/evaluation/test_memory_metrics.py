@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from memory_env import corpus
+from memory_env.conversation import Question
 from memory_env.corpus.conversations import conversation
-from memory_env.network import Question
 from memory_env.state import MemoryState
 from tests.memory_env.query.memories import CLUB, memory, record
 from writer_rl.evaluation.memory_metrics import answer_stands, attribution_hits, memory_metrics, update_hits

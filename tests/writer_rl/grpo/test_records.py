@@ -2,7 +2,7 @@
 
 import json
 
-from memory_env.network import Question
+from memory_env.conversation import Question
 from memory_env.query.protocol import Answer, Evidence, EvidenceItem, EvidenceRow, Projection, Verdict
 from rewards.qa_gain import QAExchange, QAGain, QATranscript
 from rollout.seeds import request_seed

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from memory_env import MemoryState, PromptTemplate
+from memory_env.conversation import Message, Segment
 from memory_env.corpus.home import HOME
 from memory_env.corpus.invented import LETTER_GROUPS
 from memory_env.corpus.unseen import UNSEEN
 from memory_env.corpus.vocabulary import function_words
-from memory_env.network import Message, Segment
 from memory_env.records import DERIVED_LAYERS, DERIVED_UTYPES, GROUP
 from rollout.writer_prompt import WriterPrompt
 from writer_rl.config import resolve
