@@ -7,7 +7,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("memory_env", "rewards", "rollout", "writer_rl", "launch")
 TWICE = {
-    "World": "a training's ranks, and a conversation that is being made up: two rooms that never meet",
     "Memory": "the product, and what retrieval reads of one; the latter is part of the frozen evaluation's hash",
 }
 

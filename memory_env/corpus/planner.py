@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from memory_env.corpus.dice import Dice
-from memory_env.corpus.drafts import CHANGEABLE, FAMILIES, Draft, World, change, chatter, joined, left, new_fact, open_rules, trap
+from memory_env.corpus.drafts import CHANGEABLE, FAMILIES, Draft, change, joined, left, new_fact, open_rules
 from memory_env.corpus.phrasebook import Phrasebook
 from memory_env.corpus.plan import Event, Plan, Position, Trap, Utterance
+from memory_env.corpus.scene import Scene
 from memory_env.corpus.shapes import Shape
+from memory_env.corpus.traps import chatter, trap
 
 MAX_CHANGES = 3
 EXCEPTION_RATE = 0.2  # of the new facts once there is a norm without one
@@ -24,7 +26,7 @@ class _Timeline:
         members = tuple(dice.sample(book.names, dice.between(*shape.members)))
         self.segments = dice.between(*shape.segments)
         many = self.segments > 4
-        self.world = World(
+        self.scene = Scene(
             dice,
             book,
             members,
@@ -43,12 +45,12 @@ class _Timeline:
 
     def plan(self, network_id: str) -> Plan:
         positions = tuple(self._position(t) for t in range(self.segments))
-        return Plan(network_id, self.world.book, self.world.members, tuple(self.world.facts), positions, tuple(self.traps))
+        return Plan(network_id, self.scene.book, self.scene.members, tuple(self.scene.facts), positions, tuple(self.traps))
 
     def _present(self, t: int) -> list[str]:
         return [
             m
-            for m in self.world.members
+            for m in self.scene.members
             if not (m == self.late and t < self.arrival) and not (m == self.leaver and t >= self.departure)
         ]
 
@@ -58,7 +60,7 @@ class _Timeline:
     def _position(self, t: int) -> Position:
         dice, shape = self.dice, self.shape
         present = self._present(t)
-        first = joined(self.world, self.late) if self.late and t == self.arrival else None
+        first = joined(self.scene, self.late) if self.late and t == self.arrival else None
         last = self._departure(t, present)
         extra = (first is not None) + (last is not None)
         count = dice.between(*shape.messages)
@@ -83,7 +85,7 @@ class _Timeline:
         if self.leaver not in self.heard:  # a leaver nobody has heard has no memory to close: stays
             self.leaver = None
             return None
-        return left(self.world, self.leaver, self.leaver if self.dice.chance(0.4) else self._speaker(present))
+        return left(self.scene, self.leaver, self.leaver if self.dice.chance(0.4) else self._speaker(present))
 
     def _drafts(self, wanted: int, present: list[str], spare: int) -> list[Draft]:
         drafts: list[Draft] = []
@@ -94,7 +96,7 @@ class _Timeline:
                 break
             if not self.dice.chance(self.shape.update_rate):
                 draft = self._addition(present, drafts, owed, spare)
-            elif any(fact.family in CHANGEABLE for fact in self.world.now):
+            elif any(fact.family in CHANGEABLE for fact in self.scene.now):
                 draft = self._change(present, touched)
             else:  # nothing can change yet: state something that can
                 draft = self._addition(present, drafts, owed, spare, CHANGEABLE)
@@ -108,7 +110,7 @@ class _Timeline:
     def _change(self, present: list[str], touched: set[int]) -> Draft | None:
         candidates = [
             i
-            for i, fact in enumerate(self.world.now)
+            for i, fact in enumerate(self.scene.now)
             if fact.family in CHANGEABLE
             and i not in touched
             and self.changes.get(i, 0) < MAX_CHANGES
@@ -117,7 +119,7 @@ class _Timeline:
         if not candidates:
             return None
         weights = [1.0 / (1 + self.changes.get(i, 0)) for i in candidates]
-        return change(self.world, self.dice.weighted(candidates, weights), present)
+        return change(self.scene, self.dice.weighted(candidates, weights), present)
 
     def _addition(
         self, present: list[str], drafts: list[Draft], owed: set[str], spare: int, families: tuple[str, ...] = tuple(FAMILIES)
@@ -126,9 +128,9 @@ class _Timeline:
         speaking = {d.utterance.speaker for d in drafts} | {speaker}
         known = [m for m in present if m != speaker and (m in self.heard or m in speaking or m in owed or len(owed) < spare)]
         family = self.dice.weighted(families, [FAMILIES[f] for f in families])
-        if family not in CHANGEABLE and self.dice.chance(EXCEPTION_RATE) and open_rules(self.world):
+        if family not in CHANGEABLE and self.dice.chance(EXCEPTION_RATE) and open_rules(self.scene):
             family = "exception"
-        draft = new_fact(self.world, family, speaker, known)
+        draft = new_fact(self.scene, family, speaker, known)
         if draft is not None:
             owed.update(m for m in draft.fact.members if m not in self.heard and m not in speaking)
         return draft
@@ -138,11 +140,11 @@ class _Timeline:
         for i in range(count):
             speaker = owed[i] if i < len(owed) else self._speaker(present)
             found = None
-            if i >= len(owed) and self.world.now and self.dice.chance(self.shape.trap_rate):
-                found = trap(self.world, self.dice.pick(self.world.now), present)
+            if i >= len(owed) and self.scene.now and self.dice.chance(self.shape.trap_rate):
+                found = trap(self.scene, self.dice.pick(self.scene.now), present)
             if found is not None and found[0].content not in self.said:
                 self.traps.append(found[1])
-                self.world.claim("trap", found[1].kind, found[1].member, found[1].subject)
+                self.scene.claim("trap", found[1].kind, found[1].member, found[1].subject)
                 utterance = found[0]
             else:
                 utterance = self._small_talk(speaker, [m for m in present if m != speaker])
@@ -151,11 +153,11 @@ class _Timeline:
         return self.dice.shuffled(out)
 
     def _small_talk(self, speaker: str, others: list[str]) -> Utterance:
-        utterance = chatter(self.world, speaker, others)
+        utterance = chatter(self.scene, speaker, others)
         for _ in range(20):
             if utterance.content not in self.said:
                 break
-            utterance = chatter(self.world, speaker, others)
+            utterance = chatter(self.scene, speaker, others)
         return utterance
 
     def _settle(self, body: list[Draft | Utterance]) -> Position:
@@ -169,12 +171,12 @@ class _Timeline:
             if not isinstance(item, Draft):
                 continue
             if item.changes is None:
-                self.world.facts.append(item.fact)
-                self.world.now.append(item.fact)
-                index, operation = len(self.world.facts) - 1, "ADD"
+                self.scene.facts.append(item.fact)
+                self.scene.now.append(item.fact)
+                index, operation = len(self.scene.facts) - 1, "ADD"
             else:
                 index, operation = item.changes, "UPDATE"
-                self.world.now[index] = item.fact
+                self.scene.now[index] = item.fact
                 self.changes[index] = self.changes.get(index, 0) + 1
             events.append(Event(i, operation, index, item.fact.content, item.fact.values, utterance.speaker))
         return Position(tuple(messages), tuple(events))
