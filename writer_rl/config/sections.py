@@ -84,6 +84,8 @@ class RolloutSection(SettingsSection):
     """Nucleus sampling: the mass of the most probable tokens that is kept."""
     max_new_tokens: PositiveInt = 2048
     """The length limit of a completion, in tokens."""
+    max_model_len: PositiveInt | None = None
+    """Tokens of a prompt and its completion together, where that is to be less than the model's context; null: the context."""
     max_batch_tokens: PositiveInt = 65_536
     """Tokens (prompts and new ones) in one batch of the hf engine; bounds its cache."""
     gpu_memory_utilization: float = Field(default=0.4, gt=0, lt=1)

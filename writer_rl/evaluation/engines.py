@@ -12,6 +12,7 @@ from rollout.writer_prompt import WriterPrompt
 from writer_rl.config import EvaluationConfig, ModelSection
 from writer_rl.evaluation.prompt_file import prompt_path
 from writer_rl.model.policy import load_policy, load_tokenizer
+from writer_rl.train.prompt import allowed_context
 
 
 def open_engine(folder: Path, config: EvaluationConfig) -> tuple[Engine, WriterPrompt]:
@@ -37,7 +38,8 @@ def _transformers(settings: ModelSection, tokenizer: Tokenizer, config: Evaluati
 
     model: Any = load_policy(settings).eval().model
     model = model.to("cuda" if torch.cuda.is_available() else "cpu")
-    return HFEngine(model, tokenizer, max_batch_tokens=config.rollout.max_batch_tokens), model.config.max_position_embeddings
+    context = allowed_context(model.config.max_position_embeddings, config.rollout)
+    return HFEngine(model, tokenizer, max_batch_tokens=config.rollout.max_batch_tokens), context
 
 
 def _vllm(folder: Path, tokenizer: Tokenizer, config: EvaluationConfig) -> tuple[Engine, int]:
@@ -48,6 +50,7 @@ def _vllm(folder: Path, tokenizer: Tokenizer, config: EvaluationConfig) -> tuple
         str(folder),
         tokenizer,
         dtype=config.model.dtype,
+        max_model_len=settings.max_model_len,
         block_size=settings.block_size,
         gpu_memory_utilization=settings.gpu_memory_utilization,
         kv_cache_gib=settings.kv_cache_gib,

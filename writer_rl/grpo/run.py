@@ -31,6 +31,7 @@ from writer_rl.train.data import load_training, unseen_text_warning
 from writer_rl.train.distributed import World
 from writer_rl.train.engines import sync
 from writer_rl.train.packing import packing
+from writer_rl.train.reference import weights_digest
 from writer_rl.train.schedule import NetworkOrder, kept_schedule, lr_factor
 from writer_rl.train.stop import StopSignals
 from writer_rl.train.writer import parameter_line
@@ -55,6 +56,7 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
         self.trainer, self.packing_note = parts.trainer, parts.packing_note
         self.restore(GRPOState(reference=config.model.reference or config.model.path))
         self.state.schedule_steps = self.state.schedule_steps or config.trainer.steps
+        self._require_same_reference()
         self._require_frozen()
         self.track(config.trainer.steps)
         self.sampler = GroupSampler(
@@ -194,6 +196,16 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
             f" (skips so far: {counted}); kl: lower trainer.lr or raise trainer.kl_limit; empty: all returns of a group were "
             "alike, raise rollout.temperature"
         )
+
+    def _require_same_reference(self) -> None:
+        """The reference that began a run ends it: ConfigError where its weights have changed. Collective."""
+        now, then = weights_digest(self.reference.model), self.state.reference_digest
+        if then not in (now, ""):
+            raise ConfigError(
+                f"model.reference {self.state.reference}: its weights are not those that the run in {self.directory.path} "
+                "was begun with (trained anew?); put them back, or begin a new run"
+            )
+        self.state.reference_digest = now
 
     def _require_frozen(self) -> None:
         """The judge that began a run ends it: ConfigError where its questions, budgets, prompts or judge have changed."""

@@ -14,7 +14,6 @@ from rollout.sync import SyncProbe
 from writer_rl.config import ConfigError, GRPOConfig, GRPOTrainer
 from writer_rl.evaluation.validation import Validation, open_validation
 from writer_rl.grpo.questions import Questions
-from writer_rl.grpo.update import Reference
 from writer_rl.model.lora import AdapterOff
 from writer_rl.model.policy import Policy, load_reference, model_source
 from writer_rl.run.directory import deciding_settings
@@ -24,6 +23,7 @@ from writer_rl.train.deepspeed_config import zero_settings
 from writer_rl.train.distributed import World
 from writer_rl.train.engines import build_engine, spare_model
 from writer_rl.train.prompt import require_fitting
+from writer_rl.train.reference import FrozenReference, ShardedReference
 from writer_rl.train.tree_check import checked_packing
 from writer_rl.train.writer import LoadedWriter, build_backend, load_writer
 
@@ -39,7 +39,7 @@ class Parts:
     """
 
     writer: LoadedWriter
-    reference: Reference
+    reference: FrozenReference
     backend: Backend
     trainer: GRPOTrainer
     packing_note: str | None
@@ -98,15 +98,17 @@ def _stay_within(engine: Engine, writer: LoadedWriter, config: GRPOConfig, data:
     require_fitting(writer.prompt, (each.network for each in data.values()), config.data.window)
 
 
-def _reference(policy: Policy, config: GRPOConfig, world: World) -> Reference:
-    """The policy's own base, where an adapter is trained, else a model of its own."""
+def _reference(policy: Policy, config: GRPOConfig, world: World) -> FrozenReference:
+    """The policy's own base, where an adapter is trained, else a model of its own, in shards where the policy is. Collective."""
     model = config.model
     if model.lora.rank and model.reference in (None, model.path):
         return AdapterOff(policy)
-    reference = load_reference(model, config.seed, config.trainer.logprob_chunk).to(world.device)
+    reference = load_reference(model, config.seed, config.trainer.logprob_chunk)
     if reference.head.weight.shape[0] != policy.head.weight.shape[0]:
         raise ConfigError(f"model.reference: {model.reference} has another vocabulary than {model.path}")
-    return reference
+    if zero_settings(config.trainer, model.dtype)[0] == 3:
+        return ShardedReference(reference, config.trainer, world, model.dtype)
+    return reference.to(world.device)
 
 
 def _first_prompt(writer: LoadedWriter, config: GRPOConfig, data: Mapping[str, TaughtNetwork]) -> tuple[int, ...]:

@@ -22,7 +22,9 @@ class GRPOState(RunState):
     schedule_steps: int = 0
     """Rounds that the learning rate's schedule was begun over, whatever `trainer.steps` is since; 0: not known."""
     reference: str = ""
-    """The frozen policy of the KL term."""
+    """Where the frozen policy of the KL term came from."""
+    reference_digest: str = ""
+    """Hash of its weights: a path may hold others by the time of a resume. "": not known (saved by an older version)."""
     first_mismatch: float | None = None
     """``rollout/mismatch_mean`` of the first round that has one: what later rounds are held against."""
     frozen: dict[str, str] = field(default_factory=dict)

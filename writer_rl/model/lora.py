@@ -71,6 +71,7 @@ class AdapterOff:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
+        self.model = policy.model
 
     @torch.no_grad()
     def __call__(self, batch: ScoredBatch, entropy: bool = False) -> tuple[Tensor, Tensor | None]:
@@ -92,6 +93,13 @@ def adapter_off(model: nn.Module) -> Iterator[None]:
     finally:
         for layer in layers:
             layer.enable_adapters(True)
+
+
+def base_weights(named_tensors: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+    """The pairs of the base model under its own names, an adapter's left out."""
+    for name, tensor in named_tensors:
+        if not name.endswith((DOWN, UP)):
+            yield name.replace(".base_layer.", "."), tensor
 
 
 def merged(model: nn.Module, named_tensors: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:

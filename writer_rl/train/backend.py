@@ -82,14 +82,10 @@ class Backend:
         self.max_grad_norm = settings.max_grad_norm
         deepspeed = import_deepspeed()
         config = deepspeed_config(settings, world, dtype)
-        policy = policy.to(world.device)
-        if self.stage == 3:
-            deepspeed.zero.Init(module=policy, config_dict_or_path=config)
-            deepspeed.zero.register_external_parameter(policy.head, policy.head.weight)
-        self.policy = policy
+        self.policy = shard(policy, config, world.device) if self.stage == 3 else policy.to(world.device)
         self.engine, self.optimizer, _, _ = deepspeed.initialize(
-            model=policy,
-            optimizer=optimizer(policy, settings),
+            model=self.policy,
+            optimizer=optimizer(self.policy, settings),
             config=config,
             dist_init_required=False,
         )
@@ -195,6 +191,16 @@ class Backend:
             norm = combine_grad_norm_groups(optimizer._get_norm_groups())
         norm = float(norm)
         return norm if norm >= 0 else math.nan  # DeepSpeed writes -1 for a norm that is not finite
+
+
+def shard(policy: Policy, config: dict[str, Any], device: torch.device) -> Policy:
+    """The policy in ZeRO-3 shards on `device`, in place. Matrix by matrix: no device ever holds the whole of it. Collective."""
+    deepspeed = import_deepspeed()
+    deepspeed.zero.Init(module=policy, config_dict_or_path=config)
+    deepspeed.zero.register_external_parameter(policy.head, policy.head.weight)
+    for buffer in policy.buffers():  # which zero.Init leaves where they are
+        buffer.data = buffer.data.to(device)
+    return policy
 
 
 def import_deepspeed() -> Any:

@@ -51,6 +51,7 @@ def build_engine(
         str(folder) if folder.is_dir() else model_path,
         tokenizer,
         dtype=config.model.dtype,
+        max_model_len=settings.max_model_len,
         block_size=settings.block_size,
         gpu_memory_utilization=settings.gpu_memory_utilization,
         kv_cache_gib=settings.kv_cache_gib,

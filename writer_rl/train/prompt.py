@@ -9,8 +9,19 @@ from pathlib import Path
 from memory_env import Network, ObservationLimits, PromptTemplate
 from rollout.tokenizer import Tokenizer
 from rollout.writer_prompt import PromptDoesNotFit, WriterPrompt
-from writer_rl.config import DEFAULT_PROMPT, ConfigError, DataSection, ModelSection, TrainingConfig, resolve
+from writer_rl.config import DEFAULT_PROMPT, ConfigError, DataSection, ModelSection, RolloutSection, TrainingConfig, resolve
 from writer_rl.train.data import load_sources, load_training
+
+
+def allowed_context(model: int, settings: RolloutSection) -> int:
+    """Tokens of a prompt and its completion: the model's context, or `rollout.max_model_len` where that is set.
+
+    Raises ConfigError where more is asked for than the model has.
+    """
+    asked = settings.max_model_len
+    if asked is not None and asked > model:
+        raise ConfigError(f"rollout.max_model_len: {asked} is more than the model's context of {model} tokens")
+    return asked or model
 
 
 def build_prompt(
@@ -60,6 +71,7 @@ def prompt_at_hand(config: TrainingConfig) -> WriterPrompt | None:
     if context is None:
         return None
     settings = config.model.model_copy(update={"path": str(folder), "tokenizer": tokenizer and str(tokenizer)})
+    context = allowed_context(context, config.rollout)
     return build_prompt(config.data, load_tokenizer(settings), context, config.rollout.max_new_tokens, config.model)
 
 
@@ -75,7 +87,8 @@ def fit_line(config: TrainingConfig) -> str:
     if config.evaluation.every:
         networks += load_sources(config.data.validation)[: config.evaluation.max_networks]
     count = require_fitting(prompt, networks, config.data.window)
-    return f"longest prompt    all {count} positions fit {prompt.max_prompt_tokens:,} tokens"
+    own = "; rollout.server may allow fewer, which the run asks it before round 1" if config.rollout.server else ""
+    return f"longest prompt    all {count} positions fit {prompt.max_prompt_tokens:,} tokens{own}"
 
 
 def _first_misfit(prompt: WriterPrompt, network: Network, window: int | None) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ from writer_rl.train.backend import Backend
 from writer_rl.train.deepspeed_config import zero_settings
 from writer_rl.train.distributed import World
 from writer_rl.train.optimizers import optimizer_factory
-from writer_rl.train.prompt import build_prompt
+from writer_rl.train.prompt import allowed_context, build_prompt
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def load_writer(config: TrainingConfig) -> LoadedWriter:
     model = config.model
     policy = add_adapter(load_policy(model, config.seed, config.trainer.logprob_chunk), model, config.seed)
     tokenizer = load_tokenizer(model, policy.head.weight.shape[0])
-    context = policy.model.config.max_position_embeddings
+    context = allowed_context(policy.model.config.max_position_embeddings, config.rollout)
     prompt = build_prompt(config.data, tokenizer, context, config.rollout.max_new_tokens, model)
     return LoadedWriter(policy, tokenizer, prompt)
 

@@ -189,6 +189,21 @@ def test_a_used_directory_and_other_settings_are_refused(folder, whole):
     assert "trainer.lr" in (folder / "used.0").read_text()
 
 
+def test_a_reference_trained_anew_is_refused_in_one_line(folder):
+    from tests.writer_rl.tiny_run import save_writer
+
+    save_writer(folder / "reference")
+    run = folder / "rereferenced"
+    arguments = [folder / "config.yaml", "--output_dir", str(run), "--model.reference", str(folder / "reference")]
+    assert train(*arguments, "--trainer.steps", "1", output=folder / "reference.log") == [0]
+    save_writer(folder / "reference", seed=3)
+    assert train(*arguments, "--trainer.steps", "2", output=folder / "reference.log") == [2]
+    last = (folder / "reference.0").read_text().splitlines()[-1]
+    assert "its weights are not those" in last and "begin a new run" in last
+    save_writer(folder / "reference")
+    assert train(*arguments, "--trainer.steps", "2", output=folder / "reference.log") == [0]
+
+
 def test_rounds_in_a_row_without_a_step_end_the_run_with_the_reason(folder):
     run = folder / "stalled"
     arguments = [folder / "config.yaml", "--output_dir", str(run), "--model.reference", str(folder / "other-writer")]

@@ -7,8 +7,10 @@ import pytest
 from memory_env import MemoryState, Network, step
 from rollout.writer_prompt import PromptDoesNotFit
 from tests.writer_rl.tiny_run import PROMPT, make_tokenizer, save_config
-from writer_rl.config import DataSection, ModelSection, load_config
+from writer_rl.config import ConfigError, DataSection, ModelSection, load_config
+from writer_rl.evaluation.engines import open_engine
 from writer_rl.train.prompt import build_prompt, fit_line, require_fitting
+from writer_rl.train.writer import load_writer
 
 
 def network(*sessions):
@@ -94,3 +96,14 @@ def test_the_chat_template_gets_its_arguments(data):
     assert last_word(ModelSection()) not in ("now", "tea")
     given = load_config("grpo", None, ["--model.chat_template_kwargs", "{enable_thinking: false}"]).model
     assert last_word(given) == "now"
+
+
+def test_a_context_shorter_than_the_models_is_kept_to_everywhere(tmp_path):
+    path = save_config(tmp_path)
+    config = load_config("grpo", path, ["--rollout.max_model_len", "60"])
+    assert fit_line(config) == "longest prompt    all 5 positions fit 54 tokens"
+    assert load_writer(config).prompt.max_prompt_tokens == 54
+    engine, prompt = open_engine(tmp_path / "writer", load_config("evaluate", path, ["--rollout.max_model_len", "60"]))
+    assert prompt.max_prompt_tokens == 54
+    with pytest.raises(ConfigError, match="rollout.max_model_len: 513 is more than the model's context of 512"):
+        fit_line(load_config("grpo", path, ["--rollout.max_model_len", "513"]))
