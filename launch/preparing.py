@@ -11,7 +11,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -27,6 +27,9 @@ from memory_env.network import Network
 from memory_env.text import json_utf8
 from memory_env.trajectory import TeacherTrajectory, load_trajectory
 from writer_rl.memory.cli_reading import read_options
+
+if TYPE_CHECKING:  # teach brings the endpoint's client
+    from memory_env.ingest.teach import TaughtPosition
 
 
 class BudgetSpent(RuntimeError):
@@ -192,7 +195,7 @@ def _same_job(path: Path, job: dict[str, Any]) -> None:
         _write_json(path, job)
 
 
-def _write_taught(output: Path, network: Network, positions: Sequence[Any], chosen: Namespace) -> None:
+def _write_taught(output: Path, network: Network, positions: Sequence[TaughtPosition], chosen: Namespace) -> None:
     from memory_env.ingest.teach import review
 
     transitions = [transition(taught.segment, taught.actions, taught.report, taught.state) for taught in positions]
@@ -206,5 +209,5 @@ def vars_of(usage: Any) -> dict[str, int]:
     return {key: getattr(usage, key) for key in ("calls", "cached", "input_tokens", "output_tokens")}
 
 
-def _write_json(path: Path, value: Any) -> None:
+def _write_json(path: Path, value: object) -> None:
     write_text(path, json_utf8(value, indent=1).decode() + "\n")

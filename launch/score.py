@@ -139,7 +139,7 @@ def read_lines(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield place, line
 
 
-def _is_count(number: Any) -> bool:
+def _is_count(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool)
 
 

@@ -23,7 +23,7 @@ class ParsedOutput:
     """A completion as an action list. `actions` is verbatim (not yet validated), [] if invalid; `error` says why."""
 
     valid: bool
-    actions: list[Any]
+    actions: Sequence[object]
     error: str = ""
 
 
@@ -73,7 +73,7 @@ def parse_completion(text: str) -> ParsedOutput:
     return ParsedOutput(True, actions)
 
 
-def _depth_exceeds(value: Any, limit: int) -> bool:
+def _depth_exceeds(value: object, limit: int) -> bool:
     level = [value]
     for _ in range(limit):
         containers = [item for item in level if isinstance(item, (dict, list))]
@@ -83,11 +83,11 @@ def _depth_exceeds(value: Any, limit: int) -> bool:
     return any(isinstance(item, (dict, list)) for item in level)
 
 
-def _is_text(value: Any) -> TypeGuard[str]:
+def _is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and not (value.isspace() or not value)
 
 
-def schema_error(action: Any) -> str:
+def schema_error(action: object) -> str:
     """What is wrong with the shape or an enumeration of `action`; "" if nothing. Extra keys are tolerated."""
     if not isinstance(action, dict):
         return "is not an object"
@@ -111,6 +111,12 @@ def schema_error(action: Any) -> str:
     return "action must be ADD, UPDATE or NOOP"
 
 
+def action_kind(action: object) -> str:
+    """ADD, UPDATE or NOOP as the action says it; "" where it is no action."""
+    kind = action.get("action") if isinstance(action, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
 def action_key(action: dict[str, Any]) -> tuple[str, ...]:
     """The identity of a well-formed action among duplicates (text after Eq. 19)."""
     kind = action["action"]
@@ -121,7 +127,7 @@ def action_key(action: dict[str, Any]) -> tuple[str, ...]:
     return (kind,)
 
 
-def coordinate_error(owner: Any, source: Any, layer: Any, roster: Collection[str]) -> str:
+def coordinate_error(owner: object, source: object, layer: object, roster: Collection[str]) -> str:
     """Why a record can't stand at these coordinates; "" if it can. GROUP owns the group layers and is never a source."""
     if layer not in DERIVED_LAYERS:
         return f"layer must be one of {', '.join(DERIVED_LAYERS)}"
@@ -137,7 +143,7 @@ def coordinate_error(owner: Any, source: Any, layer: Any, roster: Collection[str
     return ""
 
 
-def validate(actions: Sequence[Any], state: MemoryState, roster: Collection[str], budget: int) -> ValidatedOutput:
+def validate(actions: Sequence[object], state: MemoryState, roster: Collection[str], budget: int) -> ValidatedOutput:
     """Judge every action of one output against the state before it; `roster` includes the segment's speakers.
 
     Actions from index `budget` on are not judged (but count as schema-valid where their shape is). An UPDATE cites
@@ -160,7 +166,7 @@ class _Validator:
         self.updated: set[str] = set()
         self.noop = 0
 
-    def judge(self, actions: Sequence[Any]) -> ValidatedOutput:
+    def judge(self, actions: Sequence[object]) -> ValidatedOutput:
         schema_valid = 0
         mixed = any(not (isinstance(action, dict) and action.get("action") == "NOOP") for action in actions)
         for place, action in enumerate(actions):
@@ -168,7 +174,7 @@ class _Validator:
             schema_valid += not problem
             if place >= self.budget:
                 continue
-            if not problem:
+            if not problem and isinstance(action, dict):
                 kind = action["action"]
                 if kind == "ADD":
                     problem = self._add(place, action)

@@ -48,7 +48,7 @@ class Question:
     answer: str
     difficulty: str = ""
     answer_format: str = ""
-    options: Any = field(default_factory=list, hash=False)
+    options: Mapping[str, str] | list[str] = field(default_factory=list, hash=False)
     correct_option: str = ""
     evidence_anchors: tuple[Mapping[str, Any], ...] = field(default=(), hash=False, repr=False)
     temporal_anchors: tuple[Mapping[str, Any], ...] = field(default=(), hash=False, repr=False)

@@ -73,7 +73,7 @@ class Fields:
     place: str = ""
 
     @classmethod
-    def of(cls, value: Any, where: str, place: str = "") -> Self:
+    def of(cls, value: object, where: str, place: str = "") -> Self:
         """Wrap `value`; raises DataError unless it is an object."""
         if not isinstance(value, dict):
             raise DataError(f"{where}: {place or 'the file'} is {kind_of(value)}; it must be an object")
@@ -112,7 +112,7 @@ class Fields:
         return {key: value for key, value in self.value.items() if key not in known}
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: object) -> str:
     """What JSON calls a value, with its article."""
     if value is None:
         return "null"

@@ -69,14 +69,14 @@ def _load_file(file: Path) -> list[tuple[str, Network]]:
     return loaded
 
 
-def parse_network(document: Any, where: str, default_id: str = "") -> Network:
+def parse_network(document: object, where: str, default_id: str = "") -> Network:
     """The network of a native document, or of a trajectory that carries its messages. `where` names it. Raises DataError."""
     if isinstance(document, dict) and "transitions" in document:
         return network_from_trajectory(document, where)
     return Network.from_dict(document, where, default_id)
 
 
-def network_from_trajectory(document: Any, where: str) -> Network:
+def network_from_trajectory(document: object, where: str) -> Network:
     """The network inside a `speakermem-v4-trajectories/1` document: its messages, sessions and questions."""
     fields = Fields.of(document, where)
     sessions: dict[str, dict[str, Any]] = {}

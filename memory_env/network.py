@@ -124,7 +124,7 @@ class Network:
         return list(self.file_speakers if set(self.file_speakers) == set(names) else names)
 
     @classmethod
-    def from_dict(cls, document: Any, where: str = "network", default_id: str = "") -> Network:
+    def from_dict(cls, document: object, where: str = "network", default_id: str = "") -> Network:
         """Inverse of `to_dict`. `where` names the document in errors. Raises DataError."""
         fields = Fields.of(document, where)
         meta = fields.get("meta", dict, {})

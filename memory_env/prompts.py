@@ -166,7 +166,7 @@ def _values(observation: Observation, safe: Callable[[str], str]) -> dict[str, A
     }
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     return "\n".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from memory_env.actions import ParsedOutput, parse_completion
 from memory_env.conversation import Segment
@@ -28,7 +28,7 @@ class Completion:
     tokens: int | None = field(default=None, compare=False)
 
 
-Output = Completion | str | Sequence[Any]
+Output = Completion | str | Sequence[object]
 """A Writer's output: a completion, its text alone, or an action list already parsed."""
 
 
@@ -51,7 +51,7 @@ class WrittenStep(Generic[OutputT]):
 
     segment: Segment
     output: OutputT
-    actions: list[Any]
+    actions: Sequence[object]
     report: Report
     pre_state: MemoryState
     post_state: MemoryState

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -95,7 +96,7 @@ def prepare(segment: Segment) -> PreparedSegment:
 def step(
     state: MemoryState,
     segment: Segment,
-    completion: str | ParsedOutput | list[Any],
+    completion: str | ParsedOutput | Sequence[object],
     *,
     hit_length_limit: bool = False,
     strict: bool = False,
@@ -135,7 +136,7 @@ def step(
     return state.extended(messages, prepared.speakers, created), report
 
 
-def _parsed(completion: str | ParsedOutput | list[Any]) -> ParsedOutput:
+def _parsed(completion: str | ParsedOutput | Sequence[object]) -> ParsedOutput:
     if isinstance(completion, str):
         return parse_completion(completion)
     return completion if isinstance(completion, ParsedOutput) else ParsedOutput(True, completion)

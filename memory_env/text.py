@@ -58,7 +58,7 @@ def squared_norm(counts: Mapping[str, int]) -> int:
     return sum(count * count for count in counts.values())
 
 
-def json_utf8(value: Any, **layout: Any) -> bytes:
+def json_utf8(value: object, **layout: Any) -> bytes:
     """A JSON text that people can read, as UTF-8; half a surrogate pair, which UTF-8 has not, stays an escape.
 
     Example: json_utf8(["好", "\\ud83d"]) == '["好", "\\\\ud83d"]'.encode().

@@ -56,13 +56,13 @@ class TeacherTrajectory:
     """
 
     network_id: str
-    actions: tuple[list[dict[str, Any]], ...]
+    actions: tuple[Sequence[object], ...]
     states: tuple[MemoryState | ReferenceState, ...]
     ids: Mapping[str, str] = field(default_factory=dict)
 
 
 def replay_teacher(
-    network: Network, actions: Sequence[Sequence[Any]], window: int | None = None
+    network: Network, actions: Sequence[Sequence[object]], window: int | None = None
 ) -> tuple[MemoryState, ...]:
     """The states after every position when `actions[t]` are stepped through the network's segments.
 
@@ -117,7 +117,7 @@ def _from_transitions(fields: Fields, network: Network, segments: tuple[Segment,
     ids: dict[str, str] = {}
     actions, states = [], []
 
-    def translated(state: MemoryState, segment: Segment) -> list[Any]:
+    def translated(state: MemoryState, segment: Segment) -> list[object]:
         return [_translated(action, ids) for action in transitions[segment.position].get("actions", list)]
 
     for written, transition in zip(write(segments, translated), transitions, strict=True):
@@ -135,7 +135,7 @@ def _from_transitions(fields: Fields, network: Network, segments: tuple[Segment,
     return TeacherTrajectory(network.network_id, tuple(actions), tuple(states), ids)
 
 
-def _translated(action: Any, ids: dict[str, str]) -> Any:
+def _translated(action: object, ids: dict[str, str]) -> object:
     if isinstance(action, dict) and isinstance(action.get("entry_id"), str):
         return {**action, "entry_id": ids.get(action["entry_id"], action["entry_id"])}
     return action
@@ -150,7 +150,7 @@ def _pair_ids(ids: dict[str, str], theirs: Sequence[str], ours: Sequence[str]) -
 def _pair_contents(ids: dict[str, str], reference: ReferenceState, state: MemoryState) -> None:
     """Note it for records that both sides hold with the same coordinates, position and content."""
 
-    def coordinates(record: Record) -> tuple[Any, ...]:
+    def coordinates(record: Record) -> tuple[int, str, str, str, str]:
         return record.turn_created, record.owner, record.source, record.layer, record.content
 
     ours = {coordinates(record): record.entry_id for record in state.derived()}
@@ -222,7 +222,7 @@ def _state_after(
 
 def _actions_of(
     where: str, records: Sequence[Record], edges: Sequence[Edge], segments: Sequence[Segment]
-) -> tuple[list[dict[str, Any]], ...]:
+) -> tuple[Sequence[object], ...]:
     """The actions that write `records`, ids translated by replaying them; a position without a record is a NOOP."""
     superseded = {edge.new: edge.old for edge in edges}
     created = [[record for record in records if record.turn_created == segment.position] for segment in segments]

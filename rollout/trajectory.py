@@ -29,7 +29,7 @@ class Step:
     logprobs: tuple[float, ...]
     text: str
     finish_reason: FinishReason
-    actions: list[Any]
+    actions: Sequence[object]
     report: Report
     pre_state: MemoryState
     post_state: MemoryState

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from memory_env.corpus.conversations import Conversation, from_recipe
 from memory_env.corpus.overlap import named_set, shares, traits
@@ -41,7 +41,8 @@ def shown(conversation: Conversation, biased: bool = False) -> Iterator[str]:
         yield from (f"  {turn.speaker}: {turn.content}" for turn in session.turns)
         yield from (f"    -> {json.dumps(action)}" for action in actions)
     for question in network.questions:
+        options = question.options if isinstance(question.options, Mapping) else {}
         yield f"{question.category}  {question.question}"
-        yield from (f"      {letter}) {text}" for letter, text in dict(question.options or {}).items())
+        yield from (f"      {letter}) {text}" for letter, text in options.items())
         letter = f"{question.correct_option}) " if question.correct_option else ""
         yield f"    = {letter}{question.answer}   {json.dumps(question.extra['rubric'])}"

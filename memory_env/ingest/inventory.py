@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from memory_env.actions import action_kind
 from memory_env.ingest.language import guess_language
 from memory_env.ingest.times import instant
 from memory_env.network import Network
@@ -101,7 +102,7 @@ def overlaps(parts: dict[str, Sequence[Network]]) -> list[str]:
 
 
 def _line(part: str, network: Network, teacher: TeacherTrajectory | None, window: int | None) -> InventoryLine:
-    actions = Counter(str(action.get("action")) for output in teacher.actions for action in output) if teacher else {}
+    actions = Counter(action_kind(action) for output in teacher.actions for action in output) if teacher else {}
     handled = network.meta.get("ingest", {}).get("counts", {})
     return InventoryLine(
         network.network_id,

@@ -32,7 +32,7 @@ class HFEngine:
 
     Example:
         >>> engine = HFEngine(model, tokenizer)                                      # doctest: +SKIP
-        >>> engine.generate([GenerationRequest((5, 9), 1, SamplingParams(max_new_tokens=8))])[0].finish_reason
+        >>> engine.generate([GenerationRequest((5, 9), 1, SamplingParams(max_new_tokens=8))])[0].finish_reason  # doctest: +SKIP
         'stop'
     """
 

@@ -185,7 +185,7 @@ def _section_of(annotation: Any) -> type[BaseModel] | None:
     return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
 
 
-def _check_keys(tree: Any, config_type: type[BaseModel], where: str, prefix: str = "") -> None:
+def _check_keys(tree: dict, config_type: type[BaseModel], where: str, prefix: str = "") -> None:
     for name, value in tree.items():
         key = f"{prefix}{name}"
         field = config_type.model_fields.get(name) if isinstance(name, str) else None
@@ -200,7 +200,7 @@ def _check_keys(tree: Any, config_type: type[BaseModel], where: str, prefix: str
         _check_keys(value, section, where, f"{key}.")
 
 
-def _check_items(value: Any, annotation: Any, where: str, key: str) -> None:
+def _check_items(value: object, annotation: Any, where: str, key: str) -> None:
     """The keys of sections in a list, e.g. the stages of a curriculum."""
     section = next(filter(None, map(_section_of, get_args(annotation))), None)
     for index, item in enumerate(value if section is not None and isinstance(value, list) else ()):
@@ -247,7 +247,7 @@ def _explain(error: ValidationError, overrides: Sequence[str], path: str | Path 
     return f"{message}, got {first['input']!r}{remedy}"
 
 
-def _show(default: Any) -> str:
+def _show(default: object) -> str:
     if isinstance(default, tuple):
         return "[" + ", ".join(map(str, default)) + "]"
     return "null" if default is None else str(default)

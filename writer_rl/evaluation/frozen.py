@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from memory_env.network import Network
 from memory_env.query.pipeline import QueryPipeline
@@ -40,7 +39,7 @@ def require_equal(mine: Mapping[str, str], others: Mapping[str, str], where: str
             )
 
 
-def _network(network: Network) -> list[Any]:
+def _network(network: Network) -> list[object]:
     questions = [
         {
             "id": question.id,
@@ -57,7 +56,7 @@ def _network(network: Network) -> list[Any]:
     return [network.network_id, network.content_digest(), questions]
 
 
-def _digest(value: Any) -> str:
+def _digest(value: object) -> str:
     return hashlib.sha256(json_utf8(value, sort_keys=True)).hexdigest()
 
 

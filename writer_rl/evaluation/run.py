@@ -269,5 +269,5 @@ def _claim(output: Path, frozen: Mapping[str, str]) -> None:
         _write_json(path, dict(frozen))
 
 
-def _write_json(path: Path, value: Any) -> None:
+def _write_json(path: Path, value: object) -> None:
     write_text(path, json_utf8(value, indent=1).decode() + "\n")

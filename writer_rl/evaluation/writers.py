@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from memory_env import MemoryState, Network, Segment
 from memory_env.datafile import DataError
@@ -117,7 +117,7 @@ class TeacherWriter:
         """Nothing to free."""
 
     @cached_property
-    def _actions(self) -> dict[str, Sequence[Sequence[Any]]]:
+    def _actions(self) -> dict[str, Sequence[Sequence[object]]]:
         known = with_teachers(self._networks, self._data) if self._networks else []
         return {each.network.network_id: each.teacher.actions for each in known}
 
@@ -168,5 +168,5 @@ def open_writer(
     return CheckpointWriter(checkpoint_folder(source), config)
 
 
-def _output(actions: Sequence[Any]) -> str:
+def _output(actions: Sequence[object]) -> str:
     return json.dumps({"actions": list(actions)}, ensure_ascii=False, separators=(",", ":"))

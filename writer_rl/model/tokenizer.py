@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
@@ -96,10 +96,10 @@ def build_tokenizer(words: Iterable[str], letter_groups: Iterable[str] = ()) -> 
     )
 
 
-def actions_json(actions: list) -> str:
+def actions_json(actions: Sequence[object]) -> str:
     """Actions as the compact JSON that the Writer is taught to write.
 
-    >>> completion_text([{"action": "NOOP"}])
+    >>> actions_json([{"action": "NOOP"}])
     '{"actions":[{"action":"NOOP"}]}'
     """
     return json.dumps({"actions": actions}, separators=(",", ":"), ensure_ascii=False)

@@ -41,7 +41,7 @@ def asset(name: str) -> str:
     return resources.files("writer_rl.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def embedded(value: Any) -> str:
+def embedded(value: object) -> str:
     """JSON for the inside of a script element: <, > and & are escapes, so that no text ends the element or begins a comment.
 
     Half a surrogate pair stays the escape that JSON has for it.

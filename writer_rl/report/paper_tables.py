@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memory_env.actions import action_kind
 from writer_rl.evaluation.report import spread, table, writer_table
 from writer_rl.report.results import EVER, GROUP, LOCOMO, SHORT, SOCIAL, Results
 from writer_rl.train.data import TaughtNetwork
@@ -203,7 +204,7 @@ def training_data(networks: Sequence[TaughtNetwork]) -> str:
     """T13: messages, segments, questions and the teacher's actions of each training network."""
     lines, sums = [], [0] * 6
     for each in networks:
-        kinds = [action.get("action") for output in each.teacher.actions for action in output]
+        kinds = [action_kind(action) for output in each.teacher.actions for action in output]
         counts = [
             len(each.network.messages),
             each.length,

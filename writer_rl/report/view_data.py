@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from memory_env.actions import max_actions
 from memory_env.records import Edge, Record
 from memory_env.replay import Completion, WrittenStep
@@ -167,7 +169,7 @@ def cell_data(
 
 def _matches(
     made: MemoryState, reference: MemoryState | ReferenceState, scorer: Scorer, place: Mapping[str, int]
-) -> dict[str, list[list[Any]]]:
+) -> dict[str, list[list[object]]]:
     """The matched records and UPDATE edges of two memories, as `cell_data` describes them."""
     return {
         "pairs": [[place[p.predicted], p.reference, round(p.kappa, 4)] for p in record_pairs(made, reference, scorer)],
@@ -178,7 +180,7 @@ def _matches(
     }
 
 
-def _outcomes(made: WrittenStep[Completion], place: Mapping[str, int]) -> list[list[Any]]:
+def _outcomes(made: WrittenStep[Completion], place: Mapping[str, int]) -> list[list[object]]:
     """[status, reason, place of the record or -1] of each action, in order."""
     reasons: dict[int, str] = {}
     for error in made.report.errors:
@@ -188,7 +190,7 @@ def _outcomes(made: WrittenStep[Completion], place: Mapping[str, int]) -> list[l
     budget = max_actions(len(made.segment.messages))
     created = iter(made.report.created_ids)
     whole_rejected = bool(made.report.errors) and not made.report.created_ids
-    found: list[list[Any]] = []
+    found: list[list[object]] = []
     for number, action in enumerate(made.actions):
         reason = reasons.get(number, "")
         kind = action.get("action") if isinstance(action, dict) else None
@@ -211,7 +213,7 @@ def _new_edges(made: WrittenStep[Completion]) -> tuple[Edge, ...]:
     return made.post_state.edges(len(made.pre_state.edges()))
 
 
-def _plain_json(text: str, actions: list[Any]) -> bool:
+def _plain_json(text: str, actions: Sequence[object]) -> bool:
     """Whether JavaScript's JSON.parse reads the same actions: Python's parser takes control characters and NaN too."""
 
     def refuse(name: str) -> Any:
@@ -238,12 +240,12 @@ def _reward(reward: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> object:
     return round(value, 6) if isinstance(value, float) else value
 
 
-def _rounded(values: Any) -> Any:
-    return [_rounded(row) for row in values] if getattr(values, "ndim", 0) > 1 else [round(float(v), 6) for v in values]
+def _rounded(values: np.ndarray) -> list:
+    return [_rounded(row) for row in values] if values.ndim > 1 else [round(float(v), 6) for v in values]
 
 
 class _Table(Generic[T]):

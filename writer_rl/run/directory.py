@@ -217,7 +217,7 @@ def _require_same_training(checkpoint: Path, state: Mapping[str, Any], config: S
 _ABSENT = object()  # a setting that an older version of the program did not have
 
 
-def _look_up(tree: Any, key: str) -> Any:
+def _look_up(tree: object, key: str) -> object:
     for part in key.split("."):
         if not isinstance(tree, dict) or part not in tree:
             return _ABSENT

@@ -37,7 +37,7 @@ A question, form 1. System 1 evidence stands once, since all trajectories have t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ class CompletionRecord:
     policy_version: int
     text: str
     finish_reason: str
-    actions: list[Any]
+    actions: Sequence[object]
     report: Mapping[str, Any]
     reward: Mapping[str, Any]
     qa_gain: float | None

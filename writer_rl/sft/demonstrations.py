@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from memory_env import MemoryState, Network
 from memory_env.corpus import BiasRates, Conversation, generate
@@ -77,7 +77,7 @@ class Stream:
 
 def demonstrate(
     network: Network,
-    actions: Sequence[list[Any]],
+    actions: Sequence[Sequence[object]],
     states: Sequence[MemoryState | ReferenceState],
     prompt: WriterPrompt,
     max_new_tokens: int,

@@ -1,6 +1,5 @@
 """Rows of a file, and the document of all results: what is given twice or too little is refused with the place."""
 
-import doctest
 import json
 import re
 
@@ -9,13 +8,7 @@ import pytest
 from launch.reproduce import arguments
 from memory_env.datafile import DataError
 from writer_rl.config import load_config, resolve
-from writer_rl.evaluation import controls
 from writer_rl.evaluation.controls import ControlRow, RowError, read_rows, results_document, results_table
-
-
-def test_the_examples_of_the_module():
-    found = doctest.testmod(controls)
-    assert found.attempted >= 3 and not found.failed
 
 
 @pytest.mark.parametrize("group", ["core", "more"])

@@ -1,6 +1,5 @@
 """Credit by choice: each by hand, and against a definition that loops over everything."""
 
-import doctest
 from dataclasses import replace
 from statistics import fmean, pstdev
 
@@ -13,7 +12,6 @@ from memory_env import MemoryState, step
 from rewards import RewardWeights
 from rewards.step_reward import StepReward
 from tests.memory_env.chats import add, output, segment
-from writer_rl.grpo import credit
 from writer_rl.grpo.advantages import position_advantages
 from writer_rl.grpo.credit import compare, memory_gains, memory_key, returns_of
 from writer_rl.grpo.groups import share_of_rank
@@ -24,11 +22,6 @@ ZERO = StepReward(0.0, 0.0, 0.0, 0.0, 0.0, {}, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 def rewards(rows):
     return [[replace(ZERO, mem=value) for value in row] for row in rows]
-
-
-def test_the_examples_of_the_module():
-    found = doctest.testmod(credit)
-    assert found.attempted >= 3 and not found.failed
 
 
 def test_aligned_is_the_papers():
