@@ -11,17 +11,13 @@ is done is not run again, and one that was under way resumes from its own checkp
 """
 
 import json
-import resource
 import shlex
-import signal
-import subprocess
-import sys
-import time
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from launch.cli import ROOT, Terminated, UsageError, parser, run
+from launch.cli import ROOT, UsageError, parser, run
+from launch.stages import clock, marker_file, stage
 from writer_rl.evaluation.controls import (
     FIXED,
     RL,
@@ -36,10 +32,6 @@ from writer_rl.evaluation.controls import (
 
 SETS = ("corpus:heldout", "corpus:unseen")
 FORMAT = {"accuracy": ".2f", "reward": ".3f", "question score": ".3f"}
-
-
-class StageFailed(RuntimeError):
-    """A stage ended with an error of its own; its output says which."""
 
 
 def arguments(argv: list[str]) -> Namespace:
@@ -87,64 +79,25 @@ def arguments(argv: list[str]) -> Namespace:
     return chosen
 
 
-def stage(name: str, output: Path, command: list[str], quiet: bool = False, grows: bool = False) -> float:
-    """Run one script to its end, unless it is done; its wall time in seconds, all its tries together.
+def check_settings(chosen: Namespace) -> None:
+    """Every stage's settings, before hours go into the stages before it. UsageError names the row at fault."""
+    from writer_rl.config import ConfigError, load_config
 
-    quiet: without its stdout (progress and errors are on stderr). grows: another command goes on in the same folder, as an
-    evaluation does that gets more rows; else UsageError for one.
-    """
-    marker = _marker(output, name)
-    fresh = {"seconds": 0.0, "cpu_seconds": 0.0, "done": False, "command": command}
-    before: dict[str, Any] = json.loads(marker.read_text()) if marker.is_file() else fresh
-    if before["command"] != command and grows:
-        before = {**before, "done": False}
-    elif before["command"] != command:
-        raise UsageError(f"{output}: {name} was begun as `{shlex.join(before['command'])}`; name another --output_dir")
-    if before["done"]:
-        print(f"== {name}: done before, in {clock(before['seconds'])}", flush=True)
-        return before["seconds"]
-    print(f"== {name}: python {shlex.join(command)}", flush=True)
-    began, spent = time.monotonic(), _cpu_seconds()
-    stdout = subprocess.DEVNULL if quiet else None
-    code = _wait(subprocess.Popen([sys.executable, *command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=stdout))
-    seconds = before["seconds"] + time.monotonic() - began
-    from memory_env.files import write_text
-
-    cpu = before.get("cpu_seconds", 0.0) + _cpu_seconds() - spent
-    write_text(marker, json.dumps({"seconds": seconds, "cpu_seconds": cpu, "done": code == 0, "command": command}))
-    if code in (130, -signal.SIGINT):
-        raise KeyboardInterrupt
-    if code in (143, -signal.SIGTERM):
-        raise Terminated
-    if code:
-        raise StageFailed(f"{name} ended with exit code {code}; mend what it says above and run the same command again")
-    return seconds
-
-
-def _marker(output: Path, name: str) -> Path:
-    return output / "stages" / f"{name.replace(', ', '-').replace(' ', '')}.json"
-
-
-def _cpu_seconds() -> float:
-    """Of all stages that have ended."""
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return spent.ru_utime + spent.ru_stime
-
-
-def _wait(process: subprocess.Popen) -> int:
-    """The exit code of `process`; signals that reach us are the child's to act on, and we wait until it has saved."""
-    while True:
+    for option in ("sft_settings", "grpo_settings"):
         try:
-            return process.wait()
-        except KeyboardInterrupt:
-            continue  # Ctrl-C reaches the whole group: the child saves and stops by itself
-        except Terminated:
-            process.terminate()
-
-
-def clock(seconds: float) -> str:
-    """Minutes and seconds."""
-    return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
+            shlex.split(getattr(chosen, option))
+        except ValueError as error:
+            raise UsageError(f"--{option.replace('_', '-')}: {error}") from None
+    runs = [("SFT", "sft", shlex.split(chosen.sft_settings))] if not chosen.sft else []
+    for row in chosen.rows:
+        title = "GRPO" if row.name == RL else f"row {row.name}"
+        shared = shlex.split(chosen.grpo_settings) if row.script == "grpo" else []
+        runs.append((title, row.script, shared + row.arguments("sft", "grpo")))
+    for title, script, settings in runs:
+        try:
+            load_config(script, chosen.grpo_config if script == "grpo" else chosen.sft_config, settings)
+        except ConfigError as error:
+            raise UsageError(f"{title}: {error}") from None
 
 
 def seed_lines(evaluation: dict, memory: dict, seeds: list[int]) -> list[str]:
@@ -176,6 +129,7 @@ def _figures(row: dict, memory: dict | None, total: int, place: int) -> dict[str
 def main(argv: list[str]) -> None:
     """Run the stages and print the result."""
     chosen = arguments(argv)
+    check_settings(chosen)
     output = (ROOT / chosen.output_dir).resolve() if not Path(chosen.output_dir).is_absolute() else Path(chosen.output_dir)
     times: dict[str, float] = {}
     checkpoints: dict[str, list[str]] = {name: [] for name in ("SFT", *(row.name for row in chosen.rows))}
@@ -255,7 +209,7 @@ def finish(output: Path, chosen: Namespace, times: dict[str, float]) -> None:
 def _cost(output: Path, row: ControlRow, seeds: list[int]) -> dict[str, float]:
     """CPU seconds of a row's runs, start and validation included, and the tokens they were trained on; all seeds together."""
     title = "GRPO" if row.name == RL else row.name
-    markers = [json.loads(_marker(output, f"{title}, seed {seed}").read_text()) for seed in seeds]
+    markers = [json.loads(marker_file(output, f"{title}, seed {seed}").read_text()) for seed in seeds]
     records = [
         json.loads(line)
         for seed in seeds

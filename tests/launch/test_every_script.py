@@ -9,7 +9,7 @@ import pytest
 
 from tests.launch.scripts import ROOT, spawn
 
-HELPERS = {"__init__", "cli", "launch", "preparing"}
+HELPERS = {"__init__", "cli", "launch", "preparing", "stages"}
 SCRIPTS = sorted(file.stem for file in (ROOT / "launch").glob("*.py") if file.stem not in HELPERS)
 SLOW_TO_IMPORT = {"torch", "transformers", "vllm", "deepspeed", "pydantic", "numpy", "scipy", "jinja2", "openai", "wandb", "mcp"}
 

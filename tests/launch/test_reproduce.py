@@ -10,7 +10,8 @@ import time
 import pytest
 
 from launch.cli import UsageError
-from launch.reproduce import StageFailed, arguments, evaluation_folder, main, model, seed_lines, stage
+from launch.reproduce import arguments, evaluation_folder, main, model, seed_lines
+from launch.stages import StageFailed, stage
 from tests.conftest import PATIENCE
 from tests.launch.scripts import ROOT, refused
 
@@ -69,7 +70,7 @@ def test_a_stop_waits_until_the_stage_has_saved(tmp_path, number, code):
     )
     saving += [str(tmp_path / "saved"), str(tmp_path / "ready")]
     code_text = (
-        "import sys; from pathlib import Path; from launch.cli import run; from launch.reproduce import stage\n"
+        "import sys; from pathlib import Path; from launch.cli import run; from launch.stages import stage\n"
         "run(lambda argv: print(stage('SFT, seed 0', Path(argv[0]), argv[1:])))"
     )
     command = [sys.executable, "-c", code_text, str(tmp_path), *saving]
@@ -110,7 +111,7 @@ def test_a_row_is_one_more_run_of_other_settings_from_the_same_start(tmp_path, m
     monkeypatch.setattr("launch.reproduce.model", lambda folder: f"the model of {folder.name}")
     monkeypatch.setattr("launch.reproduce.finish", lambda *rest: None)
     main(
-        ["--seeds", "3", "--output_dir", str(tmp_path), "--row", "no chain=--reward.mem.chain 0 --trainer.lr 1e-4"]
+        ["--seeds", "3", "--output_dir", str(tmp_path), "--row", "no chain=--trainer.kl_coef 0 --trainer.lr 1e-4"]
         + ["--grpo-settings=--trainer.epochs 1", "--sft-settings=--trainer.epochs 2"]
     )
     assert [name for name, _ in ran] == [
@@ -118,7 +119,7 @@ def test_a_row_is_one_more_run_of_other_settings_from_the_same_start(tmp_path, m
     ]  # fmt: skip
     sft, grpo, control, heldout, unseen = (" ".join(command) for _, command in ran)
     assert sft.endswith(f"--output_dir {tmp_path}/seed3/sft --trainer.epochs 2")
-    assert control == grpo.replace("seed3/grpo", "seed3/no-chain") + " --reward.mem.chain 0 --trainer.lr 1e-4"
+    assert control == grpo.replace("seed3/grpo", "seed3/no-chain") + " --trainer.kl_coef 0 --trainer.lr 1e-4"
     assert grpo.startswith("launch/grpo.py --seed 3 ") and "--config configs/demo.yaml" in grpo
     assert grpo.endswith("--model.path the model of sft --rollout.engine hf --trainer.epochs 1")
     for tested, command in (("corpus:heldout", heldout), ("corpus:unseen", unseen)):

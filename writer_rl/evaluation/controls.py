@@ -65,36 +65,50 @@ def parse_row(text: str) -> ControlRow:
         raise RowError(
             f"--row {text}: write NAME=--section.key value, with a name of letters, digits, spaces, points and dashes"
         )
-    return ControlRow(name.strip(), tuple(shlex.split(settings)))
+    try:
+        return ControlRow(name.strip(), tuple(shlex.split(settings)))
+    except ValueError as error:
+        raise RowError(f"--row {text}: {error}") from None
 
 
 def read_rows(text: str) -> list[ControlRow]:
     """The rows of FILE, or of one group of it (FILE:GROUP). RowError or DataError, with the file and the row at fault."""
     import yaml  # here, so that --help stays fast
 
-    from memory_env.datafile import DataError
+    from memory_env.datafile import DataError, read_text
 
     path, _, group = text.partition(":")
+    if not Path(path).is_file():
+        raise DataError(f"{path}: is no file; name one such as configs/controls.yaml")
     try:
-        document = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}; name a file such as configs/controls.yaml") from None
+        document = yaml.safe_load(read_text(path))
     except yaml.YAMLError as error:
         raise DataError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(document, dict) or (group and group not in document):
-        known = ", ".join(document) if isinstance(document, dict) else "none"
+        known = ", ".join(map(str, document)) if isinstance(document, dict) else "none"
         raise RowError(f"{text}: no group of that name; {path} has {known}")
     rows = []
     for name in [group] if group else document:
-        for place, entry in enumerate(document[name] or ()):
-            where = f"{path}: {name}[{place}]"
-            if not isinstance(entry, dict) or set(entry) - {"name", "settings", "script", "gets"} or "name" not in entry:
-                raise RowError(f"{where}: give name, settings, and where they are needed script (grpo or sft) and gets")
-            if entry.get("script", "grpo") not in ("grpo", "sft") or not re.fullmatch(_NAME, str(entry["name"])):
-                raise RowError(f"{where}: script is grpo or sft, a name has letters, digits, spaces, points and dashes")
-            settings = tuple(shlex.split(entry.get("settings", "")))
-            rows.append(ControlRow(str(entry["name"]), settings, entry.get("script", "grpo"), entry.get("gets", "")))
+        entries = document[name] or []
+        if not isinstance(entries, list):
+            raise RowError(f"{path}: {name}: a group is a list of rows, each with name and settings")
+        rows += [_row(entry, f"{path}: {name}[{place}]") for place, entry in enumerate(entries)]
     return rows
+
+
+def _row(entry: object, where: str) -> ControlRow:
+    """One entry of a group. RowError, with `where`, for one that is no row."""
+    if not isinstance(entry, dict) or set(entry) - {"name", "settings", "script", "gets"} or "name" not in entry:
+        raise RowError(f"{where}: give name, settings, and where they are needed script (grpo or sft) and gets")
+    name, script, settings, gets = (entry.get(key, "") for key in ("name", "script", "settings", "gets"))
+    if script not in ("", "grpo", "sft") or not re.fullmatch(_NAME, str(name)):
+        raise RowError(f"{where}: script is grpo or sft, a name has letters, digits, spaces, points and dashes")
+    if not isinstance(settings, str) or not isinstance(gets, str) or not re.match(r"\s*(--|$)", settings):
+        raise RowError(f"{where}: settings are one text of --section.key value, gets is a text")
+    try:
+        return ControlRow(str(name), tuple(shlex.split(settings)), script or "grpo", gets)
+    except ValueError as error:
+        raise RowError(f"{where}: settings: {error}") from None
 
 
 def pairs_of(folder: Path) -> list[Pair]:

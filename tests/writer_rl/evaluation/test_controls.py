@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from launch.reproduce import arguments
+from launch.cli import UsageError
+from launch.reproduce import arguments, check_settings
 from memory_env.datafile import DataError
 from writer_rl.config import load_config, resolve
 from writer_rl.evaluation.controls import ControlRow, RowError, read_rows, results_document, results_table
@@ -34,12 +35,45 @@ def test_every_row_of_the_controls_is_a_run_that_exists(group):
         ("more: []", RowError, "no group of that name; .* has more"),
         ("[1]", RowError, "no group"),
         ("core: [", DataError, "not YAML"),
+        ("core: 3", RowError, "core: a group is a list"),
+        ("core: {name: x}", RowError, "core: a group is a list"),
+        ("core: [7]", RowError, r"core\[0\]: give name"),
+        ("core: [{name: x, settings: 3}]", RowError, r"core\[0\]: settings are one text"),
+        ("core: [{name: x, settings: trainer.lr 1}]", RowError, "settings are one text of --section.key value"),
+        ("core: [{name: x, settings: --trainer.lr 1, gets: [1]}]", RowError, "gets is a text"),
+        ("core: [{name: x, settings: \"--trainer.lr '1\"}]", RowError, r"core\[0\]: settings: No closing quotation"),
     ],
 )
 def test_a_file_that_says_too_little_is_refused_with_the_place(tmp_path, text, error, words):
     (tmp_path / "rows.yaml").write_text(text)
     with pytest.raises(error, match=words):
         read_rows(f"{tmp_path / 'rows.yaml'}:core")
+
+
+def test_what_is_no_text_file_is_refused_by_name(tmp_path):
+    (tmp_path / "rows.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match="rows.yaml: byte 0 is not UTF-8"):
+        read_rows(f"{tmp_path / 'rows.yaml'}:core")
+    for nothing in (tmp_path, tmp_path / "none.yaml"):
+        with pytest.raises(DataError, match="is no file"):
+            read_rows(str(nothing))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--row", "mine=--trainer.lrr 1e-4"], "row mine: .*trainer.lrr"),
+        (["--row", "mine=--trainer.steps 0"], "row mine: .*trainer.steps"),
+        (["--row", "a=--trainer.lr 1e-4", "--row", "b=--trainer.lr '1"], "No closing quotation"),
+        (["--grpo-settings", "--trainer.credt local"], "GRPO: .*trainer.credt"),
+        (["--grpo-settings", "--trainer.lr '1"], "--grpo-settings: No closing quotation"),
+        (["--sft-settings", "--trainer.epoch 1"], "SFT: .*trainer.epoch"),
+    ],
+)
+def test_a_setting_that_does_not_exist_is_refused_before_the_first_stage(tmp_path, options, words):
+    with pytest.raises(UsageError, match=words):
+        check_settings(arguments(["--output_dir", str(tmp_path / "o"), *options]))
+    assert not (tmp_path / "o").exists()
 
 
 def test_rows_of_the_file_and_the_command_line_together(tmp_path):
