@@ -83,7 +83,7 @@ def prepare(folder: Path, row: str, size: str) -> dict[str, Any]:
     from recorded_updates import recorded, vocabulary_of
     from transformers import AutoModelForCausalLM
 
-    from writer_rl.train.tree import PrefixTree
+    from rollout.tree.prefix_tree import PrefixTree
 
     samples = recorded(row, size)
     (folder / "samples.json").write_text(json.dumps([asdict(s) for s in samples]))

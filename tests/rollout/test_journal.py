@@ -68,5 +68,21 @@ def test_everything_else_is_the_engines_own(tmp_path):
     engine = JournaledEngine(Telling(), tmp_path / "rollout.jsonl")
     assert isinstance(engine, Engine)
     assert engine.policy_version == 3
-    engine.update_weights([], 4), engine.weight_checksums(), engine.sleep(), engine.wake(), engine.restart(), engine.metrics(), engine.close()
-    assert told == [("update_weights", [], 4), ("weight_checksums",), ("sleep",), ("wake",), ("restart",), ("metrics",), ("close",)]
+    (
+        engine.update_weights([], 4),
+        engine.weight_checksums(),
+        engine.sleep(),
+        engine.wake(),
+        engine.restart(),
+        engine.metrics(),
+        engine.close(),
+    )
+    assert told == [
+        ("update_weights", [], 4),
+        ("weight_checksums",),
+        ("sleep",),
+        ("wake",),
+        ("restart",),
+        ("metrics",),
+        ("close",),
+    ]

@@ -117,9 +117,7 @@ def require_models(settings: AskingSection, section: str) -> None:
         )
     unasked = settings.judge_model or (settings.model if settings.query != ENDPOINT else None)
     if settings.backend == OFFLINE and unasked:
-        raise ConfigError(
-            f"{section}.backend: offline never asks {unasked}; set {section}.backend openai, or no {section}.model"
-        )
+        raise ConfigError(f"{section}.backend: offline never asks {unasked}; set {section}.backend openai, or no {section}.model")
 
 
 def who_answers(settings: AskingSection) -> str:

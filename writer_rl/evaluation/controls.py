@@ -62,9 +62,7 @@ def parse_row(text: str) -> ControlRow:
     """
     name, equals, settings = text.partition("=")
     if not equals or not re.fullmatch(_NAME, name.strip()) or not settings.lstrip().startswith("--"):
-        raise RowError(
-            f"--row {text}: write NAME=--section.key value, with a name of letters, digits, spaces, points and dashes"
-        )
+        raise RowError(f"--row {text}: write NAME=--section.key value, with a name of letters, digits, spaces, points and dashes")
     try:
         return ControlRow(name.strip(), tuple(shlex.split(settings)))
     except ValueError as error:

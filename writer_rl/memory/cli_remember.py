@@ -126,9 +126,7 @@ def shown_on(bar: tqdm) -> Callable[[int, int], None]:
     return show
 
 
-def report_writer(
-    segments: int, records: int, refused: Sequence[tuple[int, str]], errors: Sequence[str], writer: str
-) -> None:
+def report_writer(segments: int, records: int, refused: Sequence[tuple[int, str]], errors: Sequence[str], writer: str) -> None:
     """What a Writer refused, what of its outputs was rejected and why, and what to do where it wrote nothing valid."""
     from writer_rl.memory.rewriting import reasons
 

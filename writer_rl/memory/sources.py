@@ -110,5 +110,3 @@ def _checked(name: str, value: Any, where: str) -> Any:
     if not isinstance(value, str):
         raise DataError(f"{where}: {name} must be text, not {type(value).__name__}")
     return well_formed(value)
-
-

@@ -109,9 +109,7 @@ def network_demonstrations(
     return [
         sample
         for each in networks
-        for sample in demonstrate(
-            each.network, each.teacher.actions, each.teacher.states, prompt, max_new_tokens, window
-        )
+        for sample in demonstrate(each.network, each.teacher.actions, each.teacher.states, prompt, max_new_tokens, window)
     ]
 
 

@@ -7,9 +7,9 @@ from typing import Literal, Protocol
 
 import torch
 
+from rollout.tree.prefix_tree import Overlaps, cut, shares
 from writer_rl.config import TrainerSection
 from writer_rl.model.batching import HasTokens, ScoredBatch, collate, length, micro_batches
-from writer_rl.train.tree import Overlaps, cut, shares
 from writer_rl.train.tree_batch import TreeBatch
 
 CPU_TOKENS, GPU_TOKENS = 4096, 16_384

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rollout.tree.attention import KEYWORD, install
+from rollout.tree.prefix_tree import Branch, PrefixTree
 from writer_rl.model.batching import HasTokens, require_prompts
-from writer_rl.train.tree import Branch, PrefixTree
-from writer_rl.train.tree_attention import KEYWORD, install
 
 
 @dataclass(frozen=True, slots=True)

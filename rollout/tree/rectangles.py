@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from writer_rl.train.tree import Branch
+from rollout.tree.prefix_tree import Branch
 
 LEAD_COST = 8.0
 """What a node that leads another edge costs, in queries: itself, its keys, and the copies, forward and backward. By measurement;

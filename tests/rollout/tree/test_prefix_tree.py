@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from writer_rl.train.tree import Branch, Overlaps, PrefixTree, cut, shares
+from rollout.tree.prefix_tree import Branch, Overlaps, PrefixTree, cut, shares
 
 sequences = st.lists(st.lists(st.integers(0, 2), max_size=7).map(tuple), max_size=8)
 

@@ -1,8 +1,8 @@
 """Attention over a prefix tree: a token sees its ancestors and itself, and nothing is computed that no one sees.
 
 A tree's nodes stand in one packed row, depth first, so an edge and all below it are a slice. Pairs of tokens and ancestors come
-in rectangles (`tree_rectangles`): queries of a subtree, keys of an edge, causal from the top left corner. A node's attention is
-put together from those it appears in by their log-sum-exps,
+in rectangles (`rollout.tree.rectangles`): queries of a subtree, keys of an edge, causal from the top left corner. A node's
+attention is put together from those it appears in by their log-sum-exps,
 
     o = sum_e exp(l_e - l) o_e,   l = log sum_e exp(l_e),
 
@@ -20,8 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from writer_rl.train.tree import Branch
-from writer_rl.train.tree_rectangles import Rectangle, Run, rectangles
+from rollout.tree.prefix_tree import Branch
+from rollout.tree.rectangles import Rectangle, Run, rectangles
 
 KEYWORD = "tree"
 """The keyword under which the edges travel through a transformers model's layers to its attention."""

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from writer_rl.train.tree import PrefixTree
-from writer_rl.train.tree_rectangles import Rectangle, rectangles
+from rollout.tree.prefix_tree import PrefixTree
+from rollout.tree.rectangles import Rectangle, rectangles
 
 sequences = st.lists(st.lists(st.integers(0, 2), max_size=9).map(tuple), max_size=9)
 

@@ -5,10 +5,10 @@ import random
 import pytest
 import torch
 
+from rollout.tree.attention import TreeUnsupported, _by_paths, _Rectangles, install, tree_attention
+from rollout.tree.prefix_tree import PrefixTree
+from rollout.tree.rectangles import rectangles
 from tests.writer_rl.tiny_run import make_model
-from writer_rl.train.tree import PrefixTree
-from writer_rl.train.tree_attention import TreeUnsupported, _by_paths, _Rectangles, install, tree_attention
-from writer_rl.train.tree_rectangles import rectangles
 
 HEADS, KV_HEADS, SIZE = 4, 2, 8
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 0.1}
