@@ -16,7 +16,8 @@ from memory_env.ingest.chat import ChatMessage, name_form
 from memory_env.ingest.times import instant
 from memory_env.roster import canonical_names
 from memory_env.store.forget import forget_messages
-from memory_env.store.store import MemoryStore, edit_of
+from memory_env.store.rows import edit_of
+from memory_env.store.store import MemoryStore
 from memory_env.store.tombstones import Tombstones
 
 

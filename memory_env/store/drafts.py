@@ -11,7 +11,8 @@ from memory_env.conversation import Message, Segment
 from memory_env.ingest.text_stream import well_formed
 from memory_env.records import Edge, Record
 from memory_env.step import Report
-from memory_env.store.store import MemoryStore, insert_derived
+from memory_env.store.rows import insert_derived
+from memory_env.store.store import MemoryStore
 
 NOBODY = "none"
 """The Writer of segments that are kept word for word only."""

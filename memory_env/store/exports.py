@@ -17,7 +17,8 @@ from memory_env.store.chats import identified
 from memory_env.store.intake import WINDOW, cut_segments
 from memory_env.store.keys import message_keys
 from memory_env.store.near import ComparedMessage, matched, words_key
-from memory_env.store.store import Arrived, MemoryStore, edit_of
+from memory_env.store.rows import Arrived, edit_of
+from memory_env.store.store import MemoryStore
 from memory_env.store.tombstones import admitted
 
 

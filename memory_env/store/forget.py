@@ -9,52 +9,15 @@ the Writer's raw outputs that tell of them, and quotations of their words in wha
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
 
-from memory_env.actions import parse_completion
 from memory_env.datafile import DataError
 from memory_env.store.dates import renew_keys
-from memory_env.store.erase import mark_due, rewrite
-from memory_env.store.quotations import Quotations
+from memory_env.store.deletion import SOMEONE, Chosen, Forgotten, delete, values_of
+from memory_env.store.erase import rewrite
 from memory_env.store.store import MemoryStore
 from memory_env.store.tombstones import Tombstones, identity
-
-SOMEONE = "[someone]"
-
-
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """What left the memory.
-
-    Example:
-        Forgotten(messages=812, records=64, edges=9, completions=41, quotations=17)
-    """
-
-    messages: int = 0
-    records: int = 0
-    edges: int = 0
-    completions: int = 0
-    quotations: int = 0
-    """Texts of others that quoted what was forgotten (or, with `redact`, that said the name)."""
-
-
-@dataclass
-class _Chosen:
-    """What is to go: entry ids of both tracks, coordinates and names that no remaining row may have, tombstones to set up."""
-
-    messages: set[str] = field(default_factory=set)
-    records: set[str] = field(default_factory=set)
-    member: str = ""
-    names: tuple[str, ...] = ()
-    speaker_ids: tuple[str, ...] = ()
-    waiting: set[int] = field(default_factory=set)
-    redact: bool = False
-    tombstones: list[bytes] = field(default_factory=list)
-    person: bytes = b""
 
 
 def forget_member(store: MemoryStore, name: str, redact: bool = False) -> Forgotten:
@@ -63,7 +26,7 @@ def forget_member(store: MemoryStore, name: str, redact: bool = False) -> Forgot
     redact: also put "[someone]" for the name where others say it. DataError for a name that the memory does not know.
     """
     with store.changing() as db:
-        known = sorted(_values(db, "SELECT name FROM members UNION SELECT speaker FROM inbox", []))
+        known = sorted(values_of(db, "SELECT name FROM members UNION SELECT speaker FROM inbox", []))
         if name not in known:
             close = [other for other in known if identity(other) == identity(name)]
             hint = f"did you mean {close[0]!r}?" if close else f"it knows {', '.join(known[:20]) or 'nobody'}"
@@ -71,14 +34,14 @@ def forget_member(store: MemoryStore, name: str, redact: bool = False) -> Forgot
         told = list(db.execute("SELECT speaker, speaker_id FROM members WHERE name = ?", (name,)))
         former = [json.loads(row[0]) for row in db.execute("SELECT former FROM members WHERE name = ?", (name,))]
         names = tuple(dict.fromkeys([name, *(speaker for speaker, _ in told), *(each for list_ in former for each in list_)]))
-        chosen = _Chosen(member=name, names=names, redact=redact)
-        chosen.messages = _values(db, "SELECT entry_id FROM messages WHERE speaker = ?", [name])
-        chosen.records = _values(db, "SELECT entry_id FROM records WHERE owner = ? OR source = ?", [name, name])
+        chosen = Chosen(member=name, names=names, redact=redact)
+        chosen.messages = values_of(db, "SELECT entry_id FROM messages WHERE speaker = ?", [name])
+        chosen.records = values_of(db, "SELECT entry_id FROM records WHERE owner = ? OR source = ?", [name, name])
         stones = Tombstones(db)
         chosen.speaker_ids = tuple(speaker_id for _, speaker_id in told if speaker_id)
         chosen.tombstones = stones.member(names, chosen.speaker_ids)
         chosen.person = stones.person(name)
-        forgotten = _delete(db, chosen)
+        forgotten = delete(db, chosen)
         _unname_chats(db, names)
     _rewrite(store)
     return forgotten
@@ -88,18 +51,18 @@ def forget_messages(store: MemoryStore, ids: Sequence[str]) -> Forgotten:
     """Forget single messages, named by entry id or by their id in the export. DataError for an id that is not there."""
     with store.changing() as db:
         stones = Tombstones(db)
-        chosen = _Chosen()
+        chosen = Chosen()
         for given in ids:
             query = "SELECT entry_id, key, speaker, content FROM messages WHERE entry_id = ? OR message_id = ?"
             found = list(db.execute(query, (given, given)))
-            waiting = _values(db, "SELECT place FROM inbox WHERE message_id = ?", [given])
+            waiting = values_of(db, "SELECT place FROM inbox WHERE message_id = ?", [given])
             chosen.waiting |= waiting
             if not found and not waiting:
                 raise DataError(f"{store.path}: it holds no message {given!r}; `export` lists the ids")
             for entry_id, key, speaker, content in found:
                 chosen.messages.add(entry_id)
                 chosen.tombstones += stones.message(key, speaker, content)
-        forgotten = _delete(db, chosen)
+        forgotten = delete(db, chosen)
     _rewrite(store)
     return forgotten
 
@@ -111,16 +74,16 @@ def forget_records(store: MemoryStore, ids: Sequence[str]) -> Forgotten:
     """
     with store.changing() as db:
         state = store.state()
-        chosen = _Chosen()
+        chosen = Chosen()
         stones = Tombstones(db)
         for given in ids:
             record = state.get(given)
-            if record is None or not _values(db, "SELECT entry_id FROM records WHERE entry_id = ?", [given]):
+            if record is None or not values_of(db, "SELECT entry_id FROM records WHERE entry_id = ?", [given]):
                 raise DataError(f"{store.path}: it holds no record {given!r}; `export` lists the ids")
             for version in state.chain(given):
                 chosen.records.add(version.entry_id)
                 chosen.tombstones.append(stones.record(version.owner, version.source, version.layer, version.content))
-        forgotten = _delete(db, chosen)
+        forgotten = delete(db, chosen)
     _rewrite(store)
     return forgotten
 
@@ -128,15 +91,15 @@ def forget_records(store: MemoryStore, ids: Sequence[str]) -> Forgotten:
 def forget_chat(store: MemoryStore, channel: str) -> Forgotten:
     """Forget a chat: its messages and what was written of them. DataError for a chat that the memory does not know."""
     with store.changing() as db:
-        known = sorted(_values(db, "SELECT channel FROM messages UNION SELECT channel FROM inbox", []))
+        known = sorted(values_of(db, "SELECT channel FROM messages UNION SELECT channel FROM inbox", []))
         if channel not in known:
             raise DataError(f"{store.path}: it knows no chat {channel!r}; it has {', '.join(map(repr, known)) or 'none'}")
-        chosen = _Chosen(tombstones=Tombstones(db).chat(channel))
-        chosen.waiting = _values(db, "SELECT place FROM inbox WHERE channel = ?", [channel])
-        chosen.messages = _values(db, "SELECT entry_id FROM messages WHERE channel = ?", [channel])
+        chosen = Chosen(tombstones=Tombstones(db).chat(channel))
+        chosen.waiting = values_of(db, "SELECT place FROM inbox WHERE channel = ?", [channel])
+        chosen.messages = values_of(db, "SELECT entry_id FROM messages WHERE channel = ?", [channel])
         of_chat = "SELECT position FROM messages WHERE channel = ?"
-        chosen.records = _values(db, f"SELECT entry_id FROM records WHERE position IN ({of_chat})", [channel])
-        forgotten = _delete(db, chosen)
+        chosen.records = values_of(db, f"SELECT entry_id FROM records WHERE position IN ({of_chat})", [channel])
+        forgotten = delete(db, chosen)
         db.execute("DELETE FROM chats WHERE channel = ?", (channel,))
     _rewrite(store)
     return forgotten
@@ -154,7 +117,7 @@ def _unname_chats(db: sqlite3.Connection, names: Sequence[str]) -> None:
     for name in names:
         known = [row[0] for row in db.execute("SELECT channel FROM chats WHERE channel = ? OR name = ?", (name, name))]
         for channel in known:
-            number = len(_values(db, "SELECT channel FROM chats WHERE name = ?", [SOMEONE])) + 1
+            number = len(values_of(db, "SELECT channel FROM chats WHERE name = ?", [SOMEONE])) + 1
             label = SOMEONE if number == 1 else f"{SOMEONE} ({number})"
             db.execute("UPDATE chats SET channel = ?, name = ? WHERE channel = ?", (label, SOMEONE, channel))
             db.execute("UPDATE messages SET channel = ? WHERE channel = ?", (label, channel))
@@ -164,234 +127,3 @@ def _unname_chats(db: sqlite3.Connection, names: Sequence[str]) -> None:
 def _rewrite(store: MemoryStore) -> None:
     with store.reporting():
         rewrite(store.connection, store.path)
-
-
-def _values(db: sqlite3.Connection, query: str, values: Sequence[Any]) -> set[Any]:
-    return {row[0] for row in db.execute(query, values)}
-
-
-def _delete(db: sqlite3.Connection, chosen: _Chosen) -> Forgotten:
-    """The transaction's work; every statement of it is undone if any fails."""
-    db.execute("PRAGMA secure_delete=ON")
-    Tombstones(db).add(chosen.tombstones, chosen.person)
-    mark_due(db)
-    quotes = _quotations(db, chosen)
-    changed = _cut_messages(db, chosen, quotes)
-    orphans = _orphans(db, chosen)
-    links = _bridged(db, chosen.records | orphans)
-    gone = chosen.records | orphans
-    edges = _delete_edges(db, gone, links)
-    changed += _cut_records(db, chosen, gone, quotes, links)
-    completions = _clear_completions(db, chosen, gone, quotes)
-    _delete_rows(db, "messages", chosen.messages)
-    _delete_rows(db, "records", gone)
-    for table in _tables_by_entry(db):
-        _delete_rows(db, table, chosen.messages | gone)
-    if chosen.member:
-        db.execute("DELETE FROM members WHERE name = ?", (chosen.member,))
-    changed += _clear_inbox(db, chosen, quotes)
-    # What a Writer wrote for a track that is not whole yet; it is asked again.
-    db.execute("DELETE FROM drafts")
-    db.execute(
-        "DELETE FROM members WHERE name NOT IN (SELECT speaker FROM messages UNION SELECT owner FROM records "
-        "UNION SELECT source FROM records)"
-    )
-    db.execute(
-        "DELETE FROM segments WHERE position NOT IN (SELECT position FROM messages UNION SELECT position FROM records)"
-    )
-    return Forgotten(len(chosen.messages), len(gone), edges, completions, changed)
-
-
-def _quotations(db: sqlite3.Connection, chosen: _Chosen) -> Quotations:
-    texts = [
-        (place if at is None else at, content)
-        for entry_id, place, at, content in db.execute("SELECT entry_id, place, at, content FROM messages")
-        if entry_id in chosen.messages
-    ]
-    inbox = db.execute("SELECT place, content FROM inbox")
-    texts += [(float("-inf"), content) for place, content in inbox if place in chosen.waiting]
-    return Quotations(texts)
-
-
-def _cut_messages(db: sqlite3.Connection, chosen: _Chosen, quotes: Quotations) -> int:
-    """Take quotations (and the name) out of what stays; how many messages changed."""
-    if not quotes and not chosen.redact:
-        return 0
-    query = "SELECT entry_id, place, at, content, speaker, key FROM messages ORDER BY coalesce(at, place), place"
-    said = _names_pattern(chosen) if chosen.redact else None
-    stones = Tombstones(db)
-    changes, originals = [], []
-    for entry_id, place, at, content, speaker, key in db.execute(query).fetchall():
-        if entry_id in chosen.messages:
-            continue
-        when = place if at is None else at
-        cut = quotes.cut(content, when)
-        cut = said.sub(SOMEONE, cut) if said else cut
-        if cut != content:
-            changes.append((cut, entry_id))
-            # The same message read again must not bring the quoted words back as an edit.
-            originals += stones.message(key, speaker, content)
-    db.executemany("UPDATE messages SET content = ? WHERE entry_id = ?", changes)
-    stones.add(originals)
-    return len(changes)
-
-
-def _clear_inbox(db: sqlite3.Connection, chosen: _Chosen, quotes: Quotations) -> int:
-    """The same for messages that belong to no segment yet."""
-    said = _names_pattern(chosen) if chosen.redact else None
-    mine = {identity(name) for name in chosen.names}
-    changed = 0
-    for place, speaker, speaker_id, content in db.execute("SELECT place, speaker, speaker_id, content FROM inbox").fetchall():
-        theirs = speaker_id in chosen.speaker_ids if speaker_id and chosen.speaker_ids else identity(speaker) in mine
-        if place in chosen.waiting or theirs:
-            db.execute("DELETE FROM inbox WHERE place = ?", (place,))
-            continue
-        cut = quotes.cut(content, float("inf"))
-        cut = said.sub(SOMEONE, cut) if said else cut
-        if cut != content:
-            db.execute("UPDATE inbox SET content = ? WHERE place = ?", (cut, place))
-            changed += 1
-    return changed
-
-
-def _names_pattern(chosen: _Chosen) -> re.Pattern[str]:
-    """The member's names as whole words, longest first, and the first word of a name of several."""
-    names = {*chosen.names, *(name.split()[0] for name in chosen.names if len(name.split()[0]) > 2)}
-    return re.compile(
-        "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in sorted(names, key=len, reverse=True)), re.IGNORECASE
-    )
-
-
-def _orphans(db: sqlite3.Connection, chosen: _Chosen) -> set[str]:
-    """Records that rest on forgotten messages alone."""
-    if not chosen.messages:
-        return set()
-    return {
-        entry_id
-        for entry_id, from_ids in db.execute("SELECT entry_id, from_ids FROM records")
-        if entry_id not in chosen.records and (support := json.loads(from_ids)) and chosen.messages.issuperset(support)
-    }
-
-
-def _bridged(db: sqlite3.Connection, gone: set[str]) -> dict[str, str]:
-    """New record -> the version before it, for chains that lose one in between."""
-    before = {new: old for old, new in db.execute("SELECT old, new FROM edges ORDER BY place")}
-    bridges = {}
-    for new, old in before.items():
-        if new in gone or old not in gone:
-            continue
-        while old in gone and old in before:
-            old = before[old]
-        if old not in gone:
-            bridges[new] = old
-    return bridges
-
-
-def _delete_edges(db: sqlite3.Connection, gone: set[str], bridges: dict[str, str]) -> int:
-    deleted = 0
-    for place, old, new in db.execute("SELECT place, old, new FROM edges").fetchall():
-        if new in bridges and old in gone:
-            db.execute("UPDATE edges SET old = ? WHERE place = ?", (bridges[new], place))
-        elif old in gone or new in gone:
-            db.execute("DELETE FROM edges WHERE place = ?", (place,))
-            deleted += 1
-    return deleted
-
-
-def _cut_records(
-    db: sqlite3.Connection, chosen: _Chosen, gone: set[str], quotes: Quotations, bridges: dict[str, str]
-) -> int:
-    """Take quotations (and the name), forgotten messages and forgotten versions out of the records that stay."""
-    said = _names_pattern(chosen) if chosen.redact else None
-    changed = 0
-    query = "SELECT entry_id, content, from_ids, links FROM records"
-    for entry_id, content, from_ids, links in db.execute(query).fetchall():
-        if entry_id in gone:
-            continue
-        cut = quotes.cut(content, float("inf")) if quotes else content
-        cut = said.sub(SOMEONE, cut) if said else cut
-        support = [message for message in json.loads(from_ids) if message not in chosen.messages]
-        older = [bridges.get(entry_id, "") if link in gone else link for link in json.loads(links)]
-        now = (cut, json.dumps(support), json.dumps([link for link in older if link]))
-        if now != (content, from_ids, links):
-            db.execute("UPDATE records SET content = ?, from_ids = ?, links = ? WHERE entry_id = ?", (*now, entry_id))
-            changed += cut != content
-    return changed
-
-
-def _clear_completions(db: sqlite3.Connection, chosen: _Chosen, gone: set[str], quotes: Quotations) -> int:
-    """Empty the Writer's outputs that tell what is forgotten, and their error lines; how many."""
-    positions = _positions(db, "messages", chosen.messages) | _positions(db, "records", gone)
-    contents = {content for entry_id, content in db.execute("SELECT entry_id, content FROM records") if entry_id in gone}
-    told = _Told(chosen, gone, contents, quotes)
-    cleared = 0
-    for position, completion, report in db.execute("SELECT position, completion, report FROM segments").fetchall():
-        document = json.loads(report)
-        if completion and told.by(completion, position in positions):
-            completion, document["errors"] = "", []
-            cleared += 1
-        document["errors"] = [line for line in document.get("errors", []) if not told.in_line(line)]
-        for key in ("created_ids", "updated_from"):
-            document[key] = [entry_id for entry_id in document.get(key, []) if entry_id not in gone]
-        now = json.dumps(document, ensure_ascii=False)
-        if now != report or not completion:
-            db.execute("UPDATE segments SET completion = ?, report = ? WHERE position = ?", (completion, now, position))
-    return cleared
-
-
-class _Told:
-    """Whether a Writer's output tells what is forgotten."""
-
-    def __init__(self, chosen: _Chosen, gone: set[str], contents: set[str], quotes: Quotations):
-        self._member, self._gone, self._contents, self._quotes = chosen.member, gone, contents, quotes
-        self._names = _names_pattern(chosen) if chosen.names else None
-        self._redact = chosen.redact
-
-    def by(self, completion: str, touched: bool) -> bool:
-        """`touched`: the output was written about a forgotten message, or made a forgotten record."""
-        parsed = parse_completion(completion)
-        if not parsed.valid:
-            return touched or self.in_line(completion)
-        for action in parsed.actions:
-            if not isinstance(action, dict):
-                return True
-            if action.get("entry_id") in self._gone or action.get("content") in self._contents:
-                return True
-            if self._member and self._member in (action.get("owner"), action.get("source")):
-                return True
-            if any(self._quotes.in_text(text, float("inf")) for text in _strings(action)):
-                return True
-            if self._redact and self._names and any(self._names.search(text) for text in _strings(action)):
-                return True
-        return False
-
-    def in_line(self, text: str) -> bool:
-        return bool(self._names and self._names.search(text)) or self._quotes.in_text(text, float("inf"))
-
-
-def _strings(value: Any) -> list[str]:
-    """Every string inside a JSON value, keys included."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, dict):
-        return [text for pair in value.items() for part in pair for text in _strings(part)]
-    return [text for part in value for text in _strings(part)] if isinstance(value, list) else []
-
-
-def _positions(db: sqlite3.Connection, table: str, ids: set[str]) -> set[int]:
-    return {position for position, entry_id in db.execute(f"SELECT position, entry_id FROM {table}") if entry_id in ids}
-
-
-def _tables_by_entry(db: sqlite3.Connection) -> list[str]:
-    """Other tables with a row per record or message, such as an index of vectors."""
-    names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    return [
-        name
-        for name in names
-        if name not in ("messages", "records")
-        and any(column[1] == "entry_id" for column in db.execute(f'PRAGMA table_info("{name}")'))
-    ]
-
-
-def _delete_rows(db: sqlite3.Connection, table: str, ids: Iterable[str]) -> None:
-    db.executemany(f'DELETE FROM "{table}" WHERE entry_id = ?', [(entry_id,) for entry_id in ids])

@@ -10,7 +10,8 @@ from memory_env.ingest.chat import ChatMessage, name_form
 from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES
 from memory_env.ingest.times import instant
 from memory_env.roster import canonical_names
-from memory_env.store.store import Arrived, MemoryStore
+from memory_env.store.rows import Arrived
+from memory_env.store.store import MemoryStore
 
 WINDOW = 25
 

@@ -22,7 +22,10 @@ from memory_env.store.schema import MIGRATIONS, file_format, open_layout
 from memory_env.store.store import MemoryStore
 
 SCHEMA = "writer-rl-memory/1"
-TABLES = ("meta", "members", "chats", "segments", "messages", "records", "edges", "tombstones", "inbox", "unwritten")
+TABLES = (
+    "meta", "members", "chats", "segments", "messages", "records", "edges", "tombstones", "inbox", "unwritten",
+    "forgotten_runs",
+)  # fmt: skip
 """What is exported, in this order."""
 
 _OF_MEMBER = {

@@ -32,7 +32,7 @@ def folded_words(text: str) -> Words:
     """The words of a text, case folded.
 
     Example:
-        words_of("I moved to Oslo!") == ("i", "moved", "to", "oslo")
+        folded_words("I moved to Oslo!") == ("i", "moved", "to", "oslo")
     """
     return tuple(_WORD.findall(text.casefold()))
 
@@ -80,10 +80,11 @@ class Quotations:
 
         Give the texts in the order of time: a run that another wrote before the forgotten message did stays everywhere.
         """
-        spans = self._spans(text, when)
-        for first, last in reversed(_joined(spans)):
-            text = text[:first] + CUT + text[last:]
-        return text
+        return _without(text, self._spans(text, when))
+
+    def runs(self) -> set[Words]:
+        """The runs that are cut: those of the forgotten messages that nobody else was found to have written before."""
+        return self._since.keys() - self._theirs
 
     def in_text(self, text: str, when: float) -> bool:
         """Whether `text` quotes a forgotten message."""
@@ -136,6 +137,23 @@ class Quotations:
 
     def _says(self, words: Sequence[str]) -> bool:
         return f" {' '.join(words)} " in self._said
+
+
+def cut_words(text: str, runs: Iterable[tuple[int, int]]) -> str:
+    """`text` with `CUT` for each run of its words, given as (first word, word after the last).
+
+    Example:
+        cut_words("Oh, I moved to Oslo!", [(1, 5)]) == "Oh, [forgotten]!"
+    """
+    runs = list(runs)
+    places = [match.span() for match in _WORD.finditer(text)] if runs else []
+    return _without(text, [(places[first][0], places[last - 1][1]) for first, last in runs])
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> str:
+    for first, last in reversed(_joined(spans)):
+        text = text[:first] + CUT + text[last:]
+    return text
 
 
 def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

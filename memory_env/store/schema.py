@@ -13,6 +13,7 @@ from pathlib import Path
 
 from memory_env.datafile import DataError
 from memory_env.store.drafts_schema import DRAFTS_SCHEMA
+from memory_env.store.forgotten_runs import RUNS_SCHEMA
 from memory_env.store.search import SEARCH_SCHEMA
 
 APPLICATION = 0x57524D45  # "WRME", SQLite's mark of whose file this is
@@ -77,6 +78,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration("inbox", _INBOX),
     Migration("search", SEARCH_SCHEMA),
     Migration("drafts", DRAFTS_SCHEMA),
+    Migration("forgotten runs", RUNS_SCHEMA),
 )
 
 

@@ -13,48 +13,18 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory_env.conversation import Segment
 from memory_env.datafile import DataError
 from memory_env.ingest.chat import ChatMessage
-from memory_env.ingest.text_stream import well_formed
-from memory_env.ingest.times import instant
-from memory_env.records import VERBATIM_CONFIDENCE, VERBATIM_LAYER, VERBATIM_UTYPE, Edge, Record
+from memory_env.records import VERBATIM_CONFIDENCE, VERBATIM_LAYER, VERBATIM_UTYPE, Record
 from memory_env.state import MemoryState
-from memory_env.step import Report
 from memory_env.store.erase import is_due, rewrite
 from memory_env.store.keys import message_keys
+from memory_env.store.rows import WrittenSegment, insert_segment
 from memory_env.store.schema import open_layout
 from memory_env.store.timeline import in_time
-
-
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """A segment of new messages: as the environment reads it, as the export told it, and the messages' keys."""
-
-    segment: Segment
-    sources: tuple[ChatMessage, ...]
-    keys: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenSegment:
-    """What became of an arrived segment: the Writer's output and the records of both tracks that came of it.
-
-    Example:
-        WrittenSegment(arrived, "none", '{"actions":[{"action":"NOOP"}]}', report, messages, records=(), edges=())
-    """
-
-    arrived: Arrived
-    writer: str
-    completion: str
-    report: Report
-    messages: tuple[Record, ...]
-    records: tuple[Record, ...]
-    edges: tuple[Edge, ...]
 
 
 class MemoryStore:
@@ -173,9 +143,9 @@ class MemoryStore:
     def append(self, segments: Iterable[WrittenSegment]) -> None:
         """Add segments in one transaction. DataError where the file can't take them, OSError for a full disk; then it holds
         none of them."""
-        with self.changing():
+        with self.changing() as db:
             for written in segments:
-                self._append(written)
+                insert_segment(db, written)
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
@@ -203,40 +173,6 @@ class MemoryStore:
                 reason = "the disk is full; what was written is kept: make room and run again, it goes on from there"
                 raise OSError(errno.ENOSPC, f"{self.path}: {reason}") from None
             raise DataError(f"{self.path}: {_reason(error)}") from None
-
-    def _append(self, written: WrittenSegment) -> None:
-        segment, position = written.arrived.segment, written.arrived.segment.position
-        times = [at for message in segment.messages if (at := instant(message.ts)) is not None]
-        report = json.dumps(written.report.to_dict(), ensure_ascii=False)
-        self._db.execute(
-            "INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                position, segment.session_id, segment.ts, max(times, default=None), written.writer,
-                well_formed(written.completion), well_formed(report),
-            ),
-        )  # fmt: skip
-        self._db.executemany(
-            "INSERT INTO members (name, speaker, speaker_id, named_at) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE"
-            " SET named_at = max(coalesce(named_at, excluded.named_at), coalesce(excluded.named_at, named_at))",
-            _last_heard(written.arrived),
-        )
-        self._db.executemany(
-            "INSERT OR IGNORE INTO chats VALUES (?, ?, ?, '', 0)",
-            {(source.channel, source.channel_id, source.channel) for source in written.arrived.sources},
-        )
-        self._db.executemany(
-            "INSERT INTO messages"
-            " (position, entry_id, session, turn, speaker, ts, at, content, message_id, reply_to, channel, key, edited)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    position, record.entry_id, record.session, record.turn, record.source, record.ts, instant(record.ts),
-                    well_formed(record.content), source.message_id, source.reply_to, source.channel, key, edit_of(source),
-                )
-                for record, source, key in zip(written.messages, written.arrived.sources, written.arrived.keys, strict=True)
-            ],
-        )  # fmt: skip
-        insert_derived(self._db, position, written.records, written.edges)
 
     def state(self, as_of: float | None = None, messages: bool = True) -> MemoryState:
         """The memory, or the memory as it was at `as_of` (seconds since 1970); without `messages` its derived track alone.
@@ -307,21 +243,6 @@ class MemoryStore:
             }
 
 
-def edit_of(message: ChatMessage) -> str:
-    """When a message was edited, "edited" where only that is known, "" where it was not."""
-    return message.edited_at or ("edited" if message.edited else "")
-
-
-def _last_heard(arrived: Arrived) -> list[tuple[str, str, str, float | None]]:
-    """(canonical name, name in the export, speaker id, time of the last message) of a segment's speakers."""
-    latest: dict[tuple[str, str, str], float | None] = {}
-    for message, source in zip(arrived.segment.messages, arrived.sources, strict=True):
-        member, at = (message.speaker, source.speaker, source.speaker_id), instant(message.ts)
-        before = latest.get(member)
-        latest[member] = at if before is None else before if at is None else max(before, at)
-    return [(*member, at) for member, at in latest.items()]
-
-
 def _reason(error: sqlite3.Error) -> str:
     text = str(error)
     if "locked" in text or "busy" in text:
@@ -333,20 +254,3 @@ def _reason(error: sqlite3.Error) -> str:
     if "unable to open" in text:
         return "cannot be opened or made; does its folder exist, and may it be written?"
     return text
-
-
-def insert_derived(db: sqlite3.Connection, position: int, records: Sequence[Record], edges: Sequence[Edge]) -> None:
-    """Add what a Writer derived from a segment, inside a transaction."""
-    db.executemany(
-        "INSERT INTO records (position, entry_id, owner, source, layer, utype, content, confidence, from_ids, links)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                position, record.entry_id, record.owner, record.source, record.layer, record.utype,
-                well_formed(record.content),  # a Writer can write half of an emoji as an escape
-                record.confidence, json.dumps(record.from_ids), json.dumps(record.links),
-            )
-            for record in records
-        ],
-    )  # fmt: skip
-    db.executemany("INSERT INTO edges (position, old, new) VALUES (?, ?, ?)", [(position, edge.old, edge.new) for edge in edges])

@@ -7,12 +7,17 @@ Whoever has the file can still ask it about a name that they know.
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
 import sqlite3
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from memory_env.actions import action_kind, parse_completion, schema_error
 from memory_env.ingest.chat import ChatMessage
+from memory_env.state import MemoryState
+from memory_env.store.forgotten_runs import ForgottenRuns
 from memory_env.store.keys import message_keys
 from memory_env.store.quotations import WHOLE_WORDS, folded_words
 
@@ -51,6 +56,7 @@ class Tombstones:
 
     def remove(self, of: bytes) -> int:
         """Take down what was set up as `of`; how many there were."""
+        self.runs().remove(of)
         return self._db.execute("DELETE FROM tombstones WHERE of = ?", (of,)).rowcount if of else 0
 
     def person(self, name: str) -> bytes:
@@ -89,18 +95,58 @@ class Tombstones:
         barred += self.message(key, message.speaker, message.content)
         return self._digests.isdisjoint(barred)
 
-    def _digest(self, *parts: str) -> bytes:
+    def key(self) -> bytes:
+        """What the file's hashes are keyed by; made at the first need."""
         if not self._key:
             self._key = secrets.token_bytes(32)
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, self._key.hex()))
+        return self._key
+
+    def bars_record(self, owner: str, source: str, layer: str, content: str) -> bool:
+        """Whether a derived record was forgotten."""
+        return self.record(owner, source, layer, content) in self._digests
+
+    def runs(self) -> ForgottenRuns:
+        """The runs of words that may not come back."""
+        return ForgottenRuns(self._db, self.key)
+
+    def _digest(self, *parts: str) -> bytes:
         # A tuple's repr joins its parts unambiguously.
-        return hashlib.blake2b(repr(parts).encode(), key=self._key, digest_size=_SIZE).digest()
+        return hashlib.blake2b(repr(parts).encode(), key=self.key(), digest_size=_SIZE).digest()
 
 
 def admitted(db: sqlite3.Connection, messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], int]:
-    """The messages that may come in, and how many may not."""
+    """The messages that may come in, without quotations of what was forgotten; and how many may not."""
     stones = Tombstones(db)
-    if not len(stones):
+    runs = stones.runs()
+    if not len(stones) and not runs:
         return list(messages), 0
     allowed = [message for message, key in zip(messages, message_keys(messages), strict=True) if stones.allows(message, key)]
-    return allowed, len(messages) - len(allowed)
+    return [without_runs(message, runs) for message in allowed], len(messages) - len(allowed)
+
+
+def without_runs(message: ChatMessage, runs: ForgottenRuns) -> ChatMessage:
+    """The message without quotations of what was forgotten."""
+    cut = runs.cut(message.content)
+    return message if cut == message.content else replace(message, content=cut)
+
+
+def allowed_output(db: sqlite3.Connection, state: MemoryState, output: str) -> str:
+    """A Writer's output on `state` without the actions that would record again what was forgotten; NOOP where none is left."""
+    parsed = parse_completion(output)
+    if not any(action_kind(action) in ("ADD", "UPDATE") for action in parsed.actions):
+        return output
+    stones = Tombstones(db)
+    kept = [action for action in parsed.actions if not _records_again(action, state, stones)]
+    if len(kept) == len(parsed.actions):
+        return output
+    return json.dumps({"actions": kept or [{"action": "NOOP"}]}, ensure_ascii=False)
+
+
+def _records_again(action: object, state: MemoryState, stones: Tombstones) -> bool:
+    if not isinstance(action, dict) or schema_error(action):
+        return False
+    if action["action"] == "ADD":
+        return stones.bars_record(action["owner"], action["source"], action["layer"], action["content"])
+    old = state.get(action["entry_id"]) if action["action"] == "UPDATE" else None
+    return old is not None and stones.bars_record(old.owner, old.source, old.layer, action["content"])

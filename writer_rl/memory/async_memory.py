@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from memory_env.records import Record
 from memory_env.state import MemoryState
-from memory_env.store.forget import Forgotten
+from memory_env.store.deletion import Forgotten
 from writer_rl.memory import rewriting
 from writer_rl.memory.memory import Answered, Memory, Remembered
 from writer_rl.memory.sources import Message
@@ -74,6 +74,10 @@ class AsyncMemory:
     async def forget(self, member: str = "", **what: Any) -> Forgotten:
         """`Memory.forget`."""
         return await self._do(lambda memory: memory.forget(member, **what))
+
+    async def allow(self, name: str) -> bool:
+        """`Memory.allow`."""
+        return await self._do(lambda memory: memory.allow(name))
 
     async def state(self, as_of: str | date | None = None) -> MemoryState:
         """`Memory.state`."""

@@ -40,9 +40,7 @@ def execute(chosen: Namespace) -> None:
 
     with Memory(chosen.memory, create=False) as memory:
         if chosen.allow:
-            from memory_env.store.forget import allow_again
-
-            if not allow_again(memory.store, chosen.allow):
+            if not memory.allow(chosen.allow):
                 raise UsageError(f"--allow {chosen.allow}: nobody of that name was forgotten")
             print(f"{chosen.memory}: {chosen.allow} may come in again; remember the chat to bring the messages back")
             return

@@ -11,7 +11,7 @@ from memory_env.store.inbox import put, take_out, waiting
 from memory_env.store.intake import WINDOW
 from memory_env.store.keys import message_keys
 from memory_env.store.store import MemoryStore
-from memory_env.store.tombstones import Tombstones
+from memory_env.store.tombstones import Tombstones, without_runs
 
 SILENCE = 600.0
 """Seconds without a message that end a segment."""
@@ -71,8 +71,9 @@ class LiveMessages(Generic[ResultT_co]):
 def keep(store: MemoryStore, message: ChatMessage, received: float) -> bool:
     """Put a message into the inbox, unless it is known or may not come in."""
     (key,) = message_keys([message])
-    if not Tombstones(store.connection).allows(message, key):
+    stones = Tombstones(store.connection)
+    if not stones.allows(message, key):
         return False
     if message.message_id and store.connection.execute("SELECT 1 FROM messages WHERE key = ?", (key,)).fetchone():
         return False
-    return put(store, message, received)
+    return put(store, without_runs(message, stones.runs()), received)

@@ -28,14 +28,16 @@ from memory_env.provenance import Provenance
 from memory_env.records import GROUP, Record
 from memory_env.state import MemoryState
 from memory_env.step import step
+from memory_env.store.deletion import Forgotten
 from memory_env.store.drafts import NOBODY, note_unwritten
 from memory_env.store.exports import take_in
-from memory_env.store.forget import Forgotten, forget_chat, forget_member, forget_messages, forget_records
+from memory_env.store.forget import allow_again, forget_chat, forget_member, forget_messages, forget_records
 from memory_env.store.intake import WINDOW, arrive
 from memory_env.store.lock import writing
-from memory_env.store.store import Arrived, MemoryStore, WrittenSegment
+from memory_env.store.rows import Arrived, WrittenSegment
+from memory_env.store.store import MemoryStore
 from memory_env.store.timeline import settled
-from memory_env.store.tombstones import admitted
+from memory_env.store.tombstones import admitted, allowed_output
 from writer_rl.memory import rewriting
 from writer_rl.memory.answers import Answered, answered
 from writer_rl.memory.live import LiveMessages
@@ -197,11 +199,17 @@ class Memory:
         if sum(map(bool, (member, message, record, chat))) != 1:
             raise DataError("forget one of: a member, message=ID, record=ID, chat=NAME")
         self._known_state, self._retrieval = None, None
-        if member:
-            return forget_member(self.store, member, redact)
-        if message:
-            return forget_messages(self.store, [message])
-        return forget_records(self.store, [record]) if record else forget_chat(self.store, chat)
+        with writing(self.store.path):
+            if member:
+                return forget_member(self.store, member, redact)
+            if message:
+                return forget_messages(self.store, [message])
+            return forget_records(self.store, [record]) if record else forget_chat(self.store, chat)
+
+    def allow(self, name: str) -> bool:
+        """Let a forgotten member's messages come in again; whether anyone was forgotten under that name."""
+        with writing(self.store.path):
+            return allow_again(self.store, name)
 
     def _write(self, arrived: list[Arrived], result: Remembered, on_segment: Callable[[int, int], None] | None) -> None:
         writer = self._open_writer()
@@ -251,9 +259,10 @@ class Memory:
         elif refused:
             result.refused.append((part.segment.position, refused))
         name = NOBODY if refused else writer.identity
-        after, report = step(state, part.segment, made.text, hit_length_limit=made.hit_length_limit, provenance=self._provenance)
+        output = allowed_output(self.store.connection, state, made.text)
+        after, report = step(state, part.segment, output, hit_length_limit=made.hit_length_limit, provenance=self._provenance)
         records, edges = after.derived(sizes[1]), after.edges(sizes[2])
-        written = WrittenSegment(part, name, made.text, report, after.verbatim(sizes[0]), records, edges)
+        written = WrittenSegment(part, name, output, report, after.verbatim(sizes[0]), records, edges)
         after, put_back = settled(after, report.created_ids)
         sizes[:] = [sizes[0] + len(part.sources), sizes[1] + len(records), sizes[2] + len(edges)]
         result.segments += 1

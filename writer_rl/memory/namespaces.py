@@ -21,7 +21,7 @@ from memory_env.conversation import Segment
 from memory_env.datafile import DataError
 from memory_env.replay import Completion
 from memory_env.state import MemoryState
-from memory_env.store.forget import Forgotten
+from memory_env.store.deletion import Forgotten
 from writer_rl.memory.live import SILENCE, keep
 from writer_rl.memory.memory import Memory
 from writer_rl.memory.plain_text import person_lines

@@ -32,6 +32,7 @@ from memory_env.store.drafts import (
 )
 from memory_env.store.store import MemoryStore
 from memory_env.store.timeline import settled
+from memory_env.store.tombstones import allowed_output
 
 if TYPE_CHECKING:
     from writer_rl.evaluation.writers import Writer
@@ -86,6 +87,7 @@ def _write(
     for done, position in enumerate(positions):
         segment = segment_at(store, position)
         output = draft(store, writer.identity, position) or _asked(writer, state, segment)
+        output = replace(output, completion=allowed_output(store.connection, state, output.completion))
         keep_draft(store, writer.identity, position, output)
         messages, records, edges = len(state.verbatim()), len(state.derived()), len(state.edges())
         state, report = step(state, segment, output.completion, hit_length_limit=output.hit_length_limit, provenance=provenance)

@@ -13,7 +13,8 @@ from memory_env.ingest.times import ASSUMED, BY_NUMBERS, BY_TIME, DateOrder
 from memory_env.store.changes import former_names
 from memory_env.store.exports import take_in
 from memory_env.store.forget import forget_member
-from memory_env.store.store import MemoryStore, WrittenSegment
+from memory_env.store.rows import WrittenSegment
+from memory_env.store.store import MemoryStore
 from tests.memory_env.chats import NOOP, add
 
 

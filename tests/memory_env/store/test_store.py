@@ -12,7 +12,8 @@ from memory_env.ingest import ChatMessage
 from memory_env.ingest.times import instant
 from memory_env.store.intake import arrive
 from memory_env.store.keys import message_keys
-from memory_env.store.store import MemoryStore, WrittenSegment
+from memory_env.store.rows import WrittenSegment
+from memory_env.store.store import MemoryStore
 from tests.memory_env.chats import NOOP, add
 
 START = datetime(2024, 5, 1, 10)

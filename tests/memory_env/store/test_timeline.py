@@ -9,7 +9,8 @@ from memory_env.ingest.chat import ChatMessage
 from memory_env.ingest.times import instant
 from memory_env.records import Record
 from memory_env.store.intake import arrive
-from memory_env.store.store import MemoryStore, WrittenSegment
+from memory_env.store.rows import WrittenSegment
+from memory_env.store.store import MemoryStore
 from memory_env.store.timeline import in_time, settled
 from tests.memory_env.chats import add, update
 

@@ -144,6 +144,59 @@ def test_forgetting_takes_the_outputs_that_wait(tmp_path):
     assert b"secret" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
 
 
+def roads():
+    """Every way in which a Writer's output reaches a memory after a record was forgotten."""
+
+    def rewrite(memory):
+        memory.rewrite()
+
+    def retry(memory):
+        memory.store.connection.execute("UPDATE segments SET writer = 'none'")
+        memory.retry()
+
+    def remember(memory):
+        again = [ChatMessage("A", "fact number 0", f"2025-02-01T10:{minute:02d}:00") for minute in range(2)]
+        memory.remember(again)
+
+    def live(memory):
+        memory.live.put(ChatMessage("A", "fact number 0", "2025-02-01T10:00:00", message_id="x1"))
+        memory.live.flush()
+
+    return [rewrite, retry, remember, live]
+
+
+@pytest.mark.parametrize("road", roads(), ids=lambda road: road.__name__)
+def test_a_forgotten_record_is_not_written_again_by_any_road(tmp_path, road):
+    with opened(tmp_path / "m.db", Tagging("tag")) as memory:
+        memory.remember(CHAT, window=2)
+        (secret,) = [record for record in memory.state().derived() if record.content == "tag fact number 0"]
+        memory.forget(record=secret.entry_id)
+        others = contents(memory)
+        road(memory)
+        assert "tag fact number 0" not in contents(memory) and set(others) <= set(contents(memory))
+    assert b"tag fact number 0" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_forgotten_version_does_not_come_back_as_an_update(tmp_path):
+    with opened(tmp_path / "m.db", Tagging("tag", update=True)) as memory:
+        memory.remember(CHAT[:4], window=2)
+        (secret,) = [head for head in memory.state().heads("A") if ", changed by" in head.content]
+        memory.forget(record=secret.entry_id)
+        memory.rewrite()
+        assert secret.content not in contents(memory)
+
+
+def test_forgetting_waits_its_turn_or_says_who_writes(tmp_path, monkeypatch):
+    monkeypatch.setattr("memory_env.store.lock.WAIT_S", 0.0)
+    with opened(tmp_path / "m.db", "none") as memory:
+        memory.remember(CHAT)
+        with writing(tmp_path / "m.db", 0.0):
+            for forget in (lambda: memory.forget("A"), lambda: memory.allow("A")):
+                with pytest.raises(DataError, match="another program is writing"):
+                    forget()
+        assert memory.forget("A").messages == 4 and memory.allow("A")
+
+
 def test_writing_again_without_a_writer_is_refused(tmp_path):
     with opened(tmp_path / "m.db", "none") as memory, pytest.raises(DataError, match="--writer"):
         memory.rewrite()
