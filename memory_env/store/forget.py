@@ -29,7 +29,9 @@ def forget_member(store: MemoryStore, name: str, redact: bool = False) -> Forgot
         known = sorted(values_of(db, "SELECT name FROM members UNION SELECT speaker FROM inbox", []))
         if name not in known:
             close = [other for other in known if identity(other) == identity(name)]
+            now = [row[0] for row in db.execute("SELECT name, former FROM members") if name in json.loads(row[1])]
             hint = f"did you mean {close[0]!r}?" if close else f"it knows {', '.join(known[:20]) or 'nobody'}"
+            hint = f"that is {' or '.join(now)} today" if now else hint
             raise DataError(f"{store.path}: {name!r} is no member; {hint}")
         told = list(db.execute("SELECT speaker, speaker_id FROM members WHERE name = ?", (name,)))
         former = [json.loads(row[0]) for row in db.execute("SELECT former FROM members WHERE name = ?", (name,))]

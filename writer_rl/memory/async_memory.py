@@ -19,7 +19,9 @@ from memory_env.records import Record
 from memory_env.state import MemoryState
 from memory_env.store.deletion import Forgotten
 from writer_rl.memory import rewriting
-from writer_rl.memory.memory import Answered, Memory, Remembered
+from writer_rl.memory.answers import Answered
+from writer_rl.memory.memory import Memory
+from writer_rl.memory.remembering import Remembered
 from writer_rl.memory.sources import Message
 
 T = TypeVar("T")

@@ -17,7 +17,8 @@ SLOW = 100
 
 if TYPE_CHECKING:
     from memory_env.query.protocol import Answerer
-    from writer_rl.memory.memory import Answered, Memory
+    from writer_rl.memory.answers import Answered
+    from writer_rl.memory.memory import Memory
 
 DESCRIPTION = """Ask a memory that `remember` has built.
 

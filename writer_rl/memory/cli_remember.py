@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
     from writer_rl.config import EvaluationConfig
-    from writer_rl.memory.memory import Remembered
+    from writer_rl.memory.remembering import Remembered
 
 DESCRIPTION = """Build a memory from a chat export, or go on with one.
 

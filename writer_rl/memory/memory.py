@@ -13,68 +13,40 @@ with Memory("family.db", writer="exports/writer") as memory:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from memory_env.conversation import Question, Segment
+from memory_env.conversation import Question
 from memory_env.datafile import DataError
-from memory_env.ingest import Chat, ChatMessage, ReadOptions, read_source
+from memory_env.ingest import ReadOptions
 from memory_env.ingest.sessions import GAP_HOURS, MOST_MESSAGES
 from memory_env.ingest.text_stream import well_formed
-from memory_env.ingest.times import TimeError, instant, parse_time
 from memory_env.provenance import Provenance
 from memory_env.records import GROUP, Record
 from memory_env.state import MemoryState
-from memory_env.step import step
+from memory_env.store.changes import former_names
 from memory_env.store.deletion import Forgotten
-from memory_env.store.drafts import NOBODY, note_unwritten
+from memory_env.store.drafts import NOBODY
 from memory_env.store.exports import take_in
 from memory_env.store.forget import allow_again, forget_chat, forget_member, forget_messages, forget_records
 from memory_env.store.intake import WINDOW, arrive
 from memory_env.store.lock import writing
-from memory_env.store.rows import Arrived, WrittenSegment
 from memory_env.store.store import MemoryStore
-from memory_env.store.timeline import settled
-from memory_env.store.tombstones import admitted, allowed_output
+from memory_env.store.tombstones import admitted
 from writer_rl.memory import rewriting
-from writer_rl.memory.answers import Answered, answered
+from writer_rl.memory.answers import Answered, answered, together
+from writer_rl.memory.former_names import as_called_now
 from writer_rl.memory.live import LiveMessages
-from writer_rl.memory.sources import Message, as_message, as_messages
+from writer_rl.memory.moment import moment
+from writer_rl.memory.remembering import Remembered, write_segments
+from writer_rl.memory.sources import Message, as_message, as_messages, read_chats
 
 if TYPE_CHECKING:
     from memory_env.query.living import LivingRetrieval
     from memory_env.query.protocol import Answerer
     from memory_env.query.retrieve.dense import Embedder
     from writer_rl.evaluation.writers import Writer
-
-COMMIT_MESSAGES = 1000
-"""Without a Writer, so many messages share one commit."""
-
-
-@dataclass
-class Remembered:
-    """What `Memory.remember` did.
-
-    Example:
-        Remembered(new=812, known=4031, segments=35, records=120, updates=9, invalid=2)
-    """
-
-    new: int = 0
-    known: int = 0
-    segments: int = 0
-    records: int = 0
-    updates: int = 0
-    invalid: int = 0
-    verbatim_only: int = 0
-    held_back: int = 0
-    put_back: int = 0
-    refused: list[tuple[int, str]] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
 
 ENDPOINT, SERVED = "endpoint:", "served:"
 
@@ -151,7 +123,9 @@ class Memory:
         result = Remembered()
         most = max(MOST_MESSAGES, window)
         try:
-            chats = _chats(source, format, options or ReadOptions(), result) if isinstance(source, (str, Path)) else None
+            chats = None
+            if isinstance(source, (str, Path)):
+                chats = read_chats(source, format, options or ReadOptions(), result.counts)
         except DataError:
             self._in_vain = self._made
             raise
@@ -168,7 +142,7 @@ class Memory:
             result.new = sum(len(segment.sources) for segment in arrived)
             before = self.store.next_position()
             if arrived:
-                self._write(arrived, result, on_segment)
+                write_segments(self.store, self._open_writer(), self._provenance, arrived, result, on_segment)
             if self._source != NOBODY:
                 result.notes += rewriting.written_otherwise(self.store, self._writer_identity(), before)
         return result
@@ -210,68 +184,6 @@ class Memory:
         """Let a forgotten member's messages come in again; whether anyone was forgotten under that name."""
         with writing(self.store.path):
             return allow_again(self.store, name)
-
-    def _write(self, arrived: list[Arrived], result: Remembered, on_segment: Callable[[int, int], None] | None) -> None:
-        writer = self._open_writer()
-        state, position = self.store.state(), self.store.next_position()
-        counts = self.store.counts()
-        sizes = [counts["messages"], counts["records"], counts["edges"]]
-        waiting: list[WrittenSegment] = []
-        noted = 0
-        # Segments are let go once they are written: `arrived` may be a long export.
-        todo, done = arrived[::-1], 0
-        arrived.clear()
-        while todo:
-            part = todo.pop()
-            part = replace(part, segment=replace(part.segment, position=position))
-            written = self._one(writer, state, part, sizes, todo, result)
-            if written is None:
-                continue
-            waiting.append(written[0])
-            state, position = written[1], position + 1
-            done += len(part.sources)
-            if writer.identity != "none" or sum(len(one.messages) for one in waiting) >= COMMIT_MESSAGES:
-                self.store.append(waiting)
-                waiting = []
-                note_unwritten(self.store, result.refused[noted:])
-                noted = len(result.refused)
-            if on_segment is not None:
-                on_segment(done, result.new)
-        if waiting:
-            self.store.append(waiting)
-
-    def _one(
-        self,
-        writer: Writer,
-        state: MemoryState,
-        part: Arrived,
-        sizes: list[int],
-        todo: list[Arrived],
-        result: Remembered,
-    ) -> tuple[WrittenSegment, MemoryState] | None:
-        """A segment written, and the state after it; None if it was too long and its halves went back to `todo`."""
-        made, refused = rewriting.written_or_refused(writer, state, part.segment)
-        if refused.startswith(rewriting.TOO_LONG):
-            if len(part.sources) > 1:
-                todo += reversed(_halves(part))
-                return None
-            result.verbatim_only += 1
-        elif refused:
-            result.refused.append((part.segment.position, refused))
-        name = NOBODY if refused else writer.identity
-        output = allowed_output(self.store.connection, state, made.text)
-        after, report = step(state, part.segment, output, hit_length_limit=made.hit_length_limit, provenance=self._provenance)
-        records, edges = after.derived(sizes[1]), after.edges(sizes[2])
-        written = WrittenSegment(part, name, output, report, after.verbatim(sizes[0]), records, edges)
-        after, put_back = settled(after, report.created_ids)
-        sizes[:] = [sizes[0] + len(part.sources), sizes[1] + len(records), sizes[2] + len(edges)]
-        result.segments += 1
-        result.records += len(records)
-        result.updates += len(edges)
-        result.put_back += put_back
-        result.invalid += bool(report.errors)
-        result.errors += report.errors
-        return written, after
 
     def _writer_identity(self) -> str:
         """The Writer's identity; of one behind an endpoint that was not asked, how its identity begins."""
@@ -320,10 +232,15 @@ class Memory:
         question = well_formed(question)
         if not question.strip():
             raise DataError("the question is empty")
-        evidence = self.retrieval.evidence(question, None if as_of is None else moment(as_of))
-        asked = Question(id="ask", category="", question=question, answer="")
-        answer = (self._answerer or Reader()).answer(asked, evidence)
-        return answered(question, answer.text, evidence, self.store)
+        at, found = None if as_of is None else moment(as_of), []
+        roster = tuple(name for name, _, _ in self.store.members())
+        for called in as_called_now(question, former_names(self.store), roster):
+            evidence = self.retrieval.evidence(called.question, at)
+            asked = Question(id="ask", category="", question=called.question, answer="")
+            answer = (self._answerer or Reader()).answer(asked, evidence)
+            told = f"{answer.text} ({called.note})" if called.note else answer.text
+            found.append(answered(question, told, evidence, self.store))
+        return together(found)
 
     @property
     def retrieval(self) -> LivingRetrieval:
@@ -348,72 +265,8 @@ class Memory:
         """
         state = self.state(as_of)
         if owner != GROUP and owner not in state.roster:
+            now = [name for name, names in former_names(self.store).items() if owner in names]
             known = ", ".join(state.roster) or "nobody"
-            raise DataError(f"{owner!r} is no member; the memory knows {known}, and GROUP")
+            hint = f"is now called {' or '.join(now)}" if now else f"is no member; the memory knows {known}, and GROUP"
+            raise DataError(f"{owner!r} {hint}")
         return [state.chain(record.entry_id) for record in state.heads(owner)]
-
-
-def moment(text: str | date) -> float:
-    """Seconds since 1970 of a time; a date alone means its end. DataError for what is no time."""
-    if isinstance(text, date):
-        text = text.isoformat()
-    if not isinstance(text, str):
-        raise DataError(f"as_of: must be a datetime or text, not {type(text).__name__}")
-    try:
-        ts = parse_time(text)
-    except TimeError as error:
-        raise DataError(f"--as-of {text}: {error}; write it like 2025-03-01 or 2025-03-01T18:30") from None
-    seconds = instant(ts)
-    if seconds is None:
-        raise DataError(f"--as-of {text}: can't be read; write it like 2025-03-01 or 2025-03-01T18:30")
-    if len(ts) == len("2025-03-01"):
-        # The last microsecond of the day; a day's end is a number even where no next day is a date.
-        seconds += timedelta(days=1).total_seconds() - 1e-6
-    return seconds
-
-
-def _chats(source: str | Path, format: str, options: ReadOptions, result: Remembered) -> list[Chat]:
-    read = read_source(source, format, options)
-    for chat in read.chats:
-        for what, count in chat.tally.items():
-            result.counts[what] = result.counts.get(what, 0) + count
-    # Benchmarks come as networks; their messages are remembered like any others.
-    told = [
-        Chat(
-            network.network_id,
-            [
-                ChatMessage(
-                    message.speaker,
-                    message.content,
-                    message.ts,
-                    message.speaker_id,
-                    message.turn_id,
-                    network.network_id,
-                    message.reply_to,
-                )
-                for message in network.messages
-            ],
-        )
-        for network in read.networks
-    ]
-    for chat in told:
-        chat.messages = [_well_formed(message) for message in chat.messages]
-    return [*read.chats, *told]
-
-
-def _well_formed(message: ChatMessage) -> ChatMessage:
-    texts = {each.name: getattr(message, each.name) for each in fields(message) if each.type == "str"}
-    whole: dict[str, Any] = {name: well_formed(text) for name, text in texts.items()}
-    return message if whole == texts else replace(message, **whole)
-
-
-def _halves(part: Arrived) -> tuple[Arrived, Arrived]:
-    middle = len(part.sources) // 2
-    messages = part.segment.messages
-
-    def piece(first: int, last: int) -> Arrived:
-        chosen = messages[first:last]
-        segment = Segment(part.segment.position, part.segment.session_id, chosen[0].ts, chosen)
-        return Arrived(segment, part.sources[first:last], part.keys[first:last])
-
-    return piece(0, middle), piece(middle, len(messages))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -17,13 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-from memory_env.conversation import Segment
 from memory_env.datafile import DataError
-from memory_env.replay import Completion
-from memory_env.state import MemoryState
 from memory_env.store.deletion import Forgotten
-from writer_rl.memory.live import SILENCE, keep
-from writer_rl.memory.memory import Memory
+from writer_rl.memory.live import SILENCE
+from writer_rl.memory.open_chat import OpenChat, SharedWriter
 from writer_rl.memory.plain_text import person_lines
 from writer_rl.memory.sources import as_message
 from writer_rl.memory.views import member_view
@@ -54,98 +50,6 @@ class Recalled:
     answer: str
     evidence: tuple[str, ...]
     unwritten: tuple[str, ...]
-
-
-class SharedWriter:
-    """One Writer for all chats: opened when first used, one segment at a time."""
-
-    def __init__(self, open_writer: Callable[[], Any]):
-        self._open, self._lock = open_writer, threading.Lock()
-        self._writer: Any = None
-
-    @property
-    def identity(self) -> str:
-        """What determines its outputs."""
-        return str(self._opened().identity)
-
-    def write(self, state: MemoryState, segment: Segment, network_id: str = "") -> Completion:
-        """The Writer's output."""
-        writer = self._opened()
-        with self._lock:
-            return writer.write(state, segment, network_id)
-
-    def close(self) -> None:
-        """Of one chat: the others go on with it."""
-
-    def end(self) -> None:
-        """Free the Writer."""
-        with self._lock:
-            if self._writer is not None:
-                self._writer.close()
-
-    def _opened(self) -> Any:
-        with self._lock:
-            if self._writer is None:
-                self._writer = self._open()
-            return self._writer
-
-
-class _Chat:
-    """The open file of one chat. Methods that end in `_now` work in a thread."""
-
-    def __init__(self, path: Path, writer: SharedWriter | None, readers: int, silence: float, size: int, retrieval: str):
-        self.path, self._writer, self._readers, self._retrieval = path, writer, readers, retrieval
-        self._silence, self._size = silence, size
-        self.door = Memory(path)
-        self.pen = Memory(path, writer or "none")
-        self.pen.live.silence, self.pen.live.size = silence, size
-        self.writing, self.putting = asyncio.Lock(), asyncio.Lock()
-        self.free: asyncio.Queue[Memory] = asyncio.Queue()
-        for _ in range(readers):
-            self.free.put_nowait(self._new_reader())
-        self.calls = 0
-        self.last_put = time.time()
-        self.count = len(self.pen.live.waiting())
-
-    def _new_reader(self) -> Memory:
-        return Memory(self.path, create=False, retrieval=self._retrieval)
-
-    def put_now(self, message: Any) -> bool:
-        return keep(self.door.store, message, time.time())
-
-    def flush_now(self) -> None:
-        self.pen.flush()
-
-    def is_due(self) -> bool:
-        """Whether what waits makes a segment."""
-        return self.count >= self._size or (self.count > 0 and time.time() - self.last_put > self._silence)
-
-    @contextlib.asynccontextmanager
-    async def reader(self) -> AsyncIterator[Memory]:
-        """A reader that nobody else uses meanwhile."""
-        memory = await self.free.get()
-        try:
-            yield memory
-        finally:
-            self.free.put_nowait(memory)
-
-    @contextlib.asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        """No reader, and afterwards new ones, which have read nothing yet."""
-        taken = [await self.free.get() for _ in range(self._readers)]
-        try:
-            for memory in taken:
-                memory.close()
-            yield
-        finally:
-            for _ in taken:
-                self.free.put_nowait(self._new_reader())
-
-    def close_now(self) -> None:
-        while not self.free.empty():
-            self.free.get_nowait().close()
-        self.pen.close()
-        self.door.close()
 
 
 class Namespaces:
@@ -179,7 +83,7 @@ class Namespaces:
         self._only, self._silence, self._size, self._readers = set(only), silence, size, readers
         self.limits = limits or Limits()
         self._retrieval = retrieval
-        self._open: dict[str, _Chat] = {}
+        self._open: dict[str, OpenChat] = {}
         self._opening = asyncio.Lock()
         self._flusher: asyncio.Task[None] | None = None
 
@@ -257,7 +161,7 @@ class Namespaces:
             opened.count = len(opened.pen.live.waiting())
             return forgotten
 
-    async def _flush(self, chat: _Chat) -> None:
+    async def _flush(self, chat: OpenChat) -> None:
         async with chat.writing:
             before = chat.count
             await asyncio.to_thread(chat.flush_now)
@@ -278,7 +182,7 @@ class Namespaces:
             await asyncio.sleep(1.0)
 
     @contextlib.asynccontextmanager
-    async def _used(self, name: str, make: bool = False) -> AsyncIterator[_Chat]:
+    async def _used(self, name: str, make: bool = False) -> AsyncIterator[OpenChat]:
         chat = self._open.get(name) or await self._opened(name, make)
         if chat.calls >= self.limits.waiting:
             raise DataError(f"chat {name!r}: {chat.calls} calls wait already; try again in a moment")
@@ -288,7 +192,7 @@ class Namespaces:
         finally:
             chat.calls -= 1
 
-    async def _opened(self, name: str, make: bool) -> _Chat:
+    async def _opened(self, name: str, make: bool) -> OpenChat:
         path = self._path(name)
         async with self._opening:
             if name not in self._open:
@@ -298,7 +202,7 @@ class Namespaces:
                     if len(self.names()) >= self.limits.chats:
                         raise DataError(f"chat {name!r}: there are {self.limits.chats} chats already; no more are made")
                 arguments = (path, self._writer, self._readers, self._silence, self._size, self._retrieval)
-                self._open[name] = await asyncio.to_thread(_Chat, *arguments)
+                self._open[name] = await asyncio.to_thread(OpenChat, *arguments)
             return self._open[name]
 
     def _path(self, name: str) -> Path:

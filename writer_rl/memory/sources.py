@@ -8,12 +8,13 @@ understood too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 from memory_env.datafile import DataError
-from memory_env.ingest.chat import ChatMessage
+from memory_env.ingest import Chat, ChatMessage, ReadOptions, read_source
 from memory_env.ingest.text_stream import well_formed
 from memory_env.ingest.times import TimeError, instant, parse_time
 
@@ -110,3 +111,39 @@ def _checked(name: str, value: Any, where: str) -> Any:
     if not isinstance(value, str):
         raise DataError(f"{where}: {name} must be text, not {type(value).__name__}")
     return well_formed(value)
+
+
+def read_chats(source: str | Path, format: str, options: ReadOptions, counts: dict[str, int]) -> list[Chat]:
+    """The chats of an export; `counts` gets how many messages were handled in which way. DataError for what can't be read."""
+    read = read_source(source, format, options)
+    for chat in read.chats:
+        for what, count in chat.tally.items():
+            counts[what] = counts.get(what, 0) + count
+    # Benchmarks come as networks; their messages are remembered like any others.
+    told = [
+        Chat(
+            network.network_id,
+            [
+                ChatMessage(
+                    message.speaker,
+                    message.content,
+                    message.ts,
+                    message.speaker_id,
+                    message.turn_id,
+                    network.network_id,
+                    message.reply_to,
+                )
+                for message in network.messages
+            ],
+        )
+        for network in read.networks
+    ]
+    for chat in told:
+        chat.messages = [_well_formed(message) for message in chat.messages]
+    return [*read.chats, *told]
+
+
+def _well_formed(message: ChatMessage) -> ChatMessage:
+    texts = {each.name: getattr(message, each.name) for each in fields(message) if each.type == "str"}
+    whole: dict[str, Any] = {name: well_formed(text) for name, text in texts.items()}
+    return message if whole == texts else replace(message, **whole)

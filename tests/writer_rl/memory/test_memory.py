@@ -11,7 +11,7 @@ from memory_env.text import one_line
 from rollout.writer_prompt import PromptDoesNotFit
 from writer_rl import Memory
 from writer_rl.evaluation.writers import NOOP_OUTPUT
-from writer_rl.memory.memory import moment
+from writer_rl.memory.moment import moment
 
 START = datetime(2024, 5, 1, 10)
 
