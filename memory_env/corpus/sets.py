@@ -14,7 +14,7 @@ from memory_env.corpus.shapes import LEVELS, Shape, noop, real, update_heavy
 from memory_env.corpus.unseen import UNSEEN as UNSEEN_BOOK
 
 VALIDATION_SEEDS = (3_000_000, 4_000_000)  # first, end
-VALIDATION_NETWORKS = 12
+VALIDATION_NETWORKS = 48
 PRACTICE_NETWORKS, PRACTICE_FIRST = 225, 1_000
 """Sizes of corpus:validation and corpus:practice, and the latter's first number in the validation range, far from the former."""
 SFT_SEEDS = ((10_000_000, 20_000_000), (20_000_000, 30_000_000), (30_000_000, 40_000_000))  # by curriculum level
