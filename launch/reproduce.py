@@ -14,10 +14,10 @@ import json
 import shlex
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from launch.cli import ROOT, UsageError, parser, run
-from launch.stages import clock, marker_file, stage
+from launch.stages import clock, read_mark, stage
 from writer_rl.evaluation.controls import (
     FIXED,
     RL,
@@ -31,6 +31,7 @@ from writer_rl.evaluation.controls import (
 )
 
 SETS = ("corpus:heldout", "corpus:unseen")
+T = TypeVar("T")
 FORMAT = {"accuracy": ".2f", "reward": ".3f", "question score": ".3f"}
 
 
@@ -117,7 +118,7 @@ def seed_lines(evaluation: dict, memory: dict, seeds: list[int]) -> list[str]:
 def _figures(row: dict, memory: dict | None, total: int, place: int) -> dict[str, float]:
     """What a Writer's seed reached; one checkpoint may stand for all seeds."""
 
-    def of(seeds: list) -> Any:
+    def of(seeds: list[T]) -> T:
         return seeds[place] if len(seeds) > place else seeds[0]
 
     figures = {"accuracy": 100 * of(row["correct"]) / total}
@@ -209,14 +210,14 @@ def finish(output: Path, chosen: Namespace, times: dict[str, float]) -> None:
 def _cost(output: Path, row: ControlRow, seeds: list[int]) -> dict[str, float]:
     """CPU seconds of a row's runs, start and validation included, and the tokens they were trained on; all seeds together."""
     title = "GRPO" if row.name == RL else row.name
-    markers = [json.loads(marker_file(output, f"{title}, seed {seed}").read_text()) for seed in seeds]
+    marks = [read_mark(output, f"{title}, seed {seed}") for seed in seeds]
     records = [
         json.loads(line)
         for seed in seeds
         for line in (output / f"seed{seed}" / row.folder / "metrics.jsonl").read_text().splitlines()
     ]
     tokens = sum(record.get("sft/tokens") or record.get("policy/tokens") or 0 for record in records)
-    return {"cpu_seconds": sum(each.get("cpu_seconds", 0.0) for each in markers), "tokens": tokens}
+    return {"cpu_seconds": sum(mark["cpu_seconds"] for mark in marks if mark), "tokens": tokens}
 
 
 if __name__ == "__main__":

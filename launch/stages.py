@@ -9,9 +9,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from launch.cli import ROOT, Terminated, UsageError
+
+
+class Mark(TypedDict):
+    """What is kept of a stage: {"seconds": 12.5, "cpu_seconds": 11.0, "done": true, "command": ["launch/sft.py", "--seed", "0"]}.
+
+    A part that ended with SIGKILL left no times: only its output is gone on with.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    done: bool
+    command: list[str]
 
 
 class StageFailed(RuntimeError):
@@ -24,11 +36,9 @@ def stage(name: str, output: Path, command: list[str], quiet: bool = False, grow
     quiet: without its stdout (progress and errors are on stderr). grows: another command goes on in the same folder, as an
     evaluation does that gets more rows; else UsageError for one.
     """
-    marker = marker_file(output, name)
-    fresh = {"seconds": 0.0, "cpu_seconds": 0.0, "done": False, "command": command}
-    before: dict[str, Any] = json.loads(marker.read_text()) if marker.is_file() else fresh
+    before = read_mark(output, name) or Mark(seconds=0.0, cpu_seconds=0.0, done=False, command=command)
     if before["command"] != command and grows:
-        before = {**before, "done": False}
+        before["done"] = False
     elif before["command"] != command:
         raise UsageError(f"{output}: {name} was begun as `{shlex.join(before['command'])}`; name another --output_dir")
     if before["done"]:
@@ -41,8 +51,9 @@ def stage(name: str, output: Path, command: list[str], quiet: bool = False, grow
     seconds = before["seconds"] + time.monotonic() - began
     from memory_env.files import write_text
 
-    cpu = before.get("cpu_seconds", 0.0) + _cpu_seconds() - spent
-    write_text(marker, json.dumps({"seconds": seconds, "cpu_seconds": cpu, "done": code == 0, "command": command}))
+    cpu = before["cpu_seconds"] + _cpu_seconds() - spent
+    mark = Mark(seconds=seconds, cpu_seconds=cpu, done=code == 0, command=command)
+    write_text(_file(output, name), json.dumps(mark))
     if code in (130, -signal.SIGINT):
         raise KeyboardInterrupt
     if code in (143, -signal.SIGTERM):
@@ -52,8 +63,18 @@ def stage(name: str, output: Path, command: list[str], quiet: bool = False, grow
     return seconds
 
 
-def marker_file(output: Path, name: str) -> Path:
-    """Where a stage's command and times are kept."""
+def read_mark(output: Path, name: str) -> Mark | None:
+    """What is kept of a stage; None where none of its tries has ended."""
+    file = _file(output, name)
+    if not file.is_file():
+        return None
+    kept = json.loads(file.read_text())
+    return Mark(
+        seconds=kept["seconds"], cpu_seconds=kept.get("cpu_seconds", 0.0), done=kept["done"], command=kept["command"]
+    )
+
+
+def _file(output: Path, name: str) -> Path:
     return output / "stages" / f"{name.replace(', ', '-').replace(' ', '')}.json"
 
 
