@@ -10,11 +10,13 @@ Every stage is one of the other scripts, run as it is printed. Stopped at any mo
 is done is not run again, and one that was under way resumes from its own checkpoint.
 """
 
+from __future__ import annotations
+
 import json
 import shlex
 from argparse import Namespace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from launch.cli import ROOT, UsageError, parser, run
 from launch.stages import clock, read_mark, stage
@@ -29,6 +31,9 @@ from writer_rl.evaluation.controls import (
     results_document,
     results_table,
 )
+
+if TYPE_CHECKING:
+    from writer_rl.evaluation.run_records import RunRecord
 
 SETS = ("corpus:heldout", "corpus:unseen")
 T = TypeVar("T")
@@ -195,7 +200,9 @@ def finish(output: Path, chosen: Namespace, times: dict[str, float]) -> None:
         print(f"\n{paired_table(pairs_of(folder))}\n")
         print(f"results: {folder / 'evaluation.json'}")
     costs = {row.name: _cost(output, row, chosen.seeds) for row in chosen.rows}
-    results = results_document(chosen.rows, chosen.seeds, folders, costs)
+    trained = [*([] if chosen.sft else [("SFT", "sft")]), *((row.name, row.folder) for row in chosen.rows)]
+    runs = [_record(name, seed, output, output / f"seed{seed}" / folder) for name, folder in trained for seed in chosen.seeds]
+    results = results_document(chosen.rows, chosen.seeds, folders, costs, runs)
     write_text(output / "results.json", json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     if len(chosen.rows) > 1:
         print(f"\n== all rows ({output / 'results.json'})\n\n{results_table(results)}\n")
@@ -205,6 +212,13 @@ def finish(output: Path, chosen: Namespace, times: dict[str, float]) -> None:
         print(f"curves of seed {seed}: {', '.join(map(str, curves))}")
     print("wall time: " + ", ".join(f"{name} {clock(seconds)}" for name, seconds in times.items()), end="")
     print(f"; together {clock(sum(times.values()))}")
+
+
+def _record(writer: str, seed: int, output: Path, folder: Path) -> RunRecord:
+    """Of the run in `folder`; its configuration without the folders of this machine."""
+    from writer_rl.evaluation.run_records import run_record
+
+    return run_record(writer, seed, folder, Path(model(folder)), (output, ROOT))
 
 
 def _cost(output: Path, row: ControlRow, seeds: list[int]) -> dict[str, float]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from writer_rl.evaluation.paired import Pair
+    from writer_rl.evaluation.run_records import RunRecord
 
 SFT, RL = "SFT", "RL"
 FIXED = (SFT, "teacher", "none")
@@ -120,9 +121,14 @@ def pairs_of(folder: Path) -> list[Pair]:
 
 
 def results_document(
-    rows: Sequence[ControlRow], seeds: Sequence[int], evaluations: Mapping[str, Path], costs: Mapping[str, Mapping[str, float]]
+    rows: Sequence[ControlRow],
+    seeds: Sequence[int],
+    evaluations: Mapping[str, Path],
+    costs: Mapping[str, Mapping[str, float]],
+    runs: Sequence[RunRecord] = (),
 ) -> dict[str, Any]:
-    """results.json: the rows with their settings, what each cost, and of every set the table, the memory figures and the pairs.
+    """results.json: the rows with their settings, what each cost, every run's configuration and hashes, and of every set the
+    table, the memory figures and the pairs.
 
     evaluations: set -> the evaluation's folder; costs: row -> CPU seconds and the like, summed over the seeds.
     """
@@ -137,6 +143,7 @@ def results_document(
     return {
         "seeds": list(seeds),
         "rows": [{**asdict(row), "settings": shlex.join(row.settings), "cost": costs.get(row.name, {})} for row in rows],
+        "runs": [asdict(run) for run in runs],
         "sets": sets,
     }
 
