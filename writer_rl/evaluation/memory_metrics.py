@@ -6,14 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import Protocol
 
+from memory_env import MemoryState, Report
 from memory_env.conversation import Question
 from memory_env.query.answer.offline_answer import option_texts
 from memory_env.query.answer.offline_judge import Item, Rubric, rubric_of
 from memory_env.query.retrieve.terms import terms
 from memory_env.records import GROUP, Edge, Record
 from memory_env.text import normalised_content
+from memory_env.trajectory import ReferenceState, TeacherTrajectory
 from rewards import Scorer, StepReward, score_step, text_similarity
 
 COMPONENTS = ("json", "schema", "dup", "stop", "valid", "phi_macro", "phi_worst", "phi", "chain", "mem", "penalty")
@@ -21,11 +23,35 @@ SAME_CONTENT = 0.9
 """Contents this similar (Eq. 13) say the same; lower, and two values of one attribute would pass for one."""
 
 
+class MadeStep(Protocol):
+    """One position of a written memory: what was done there, and the states around it."""
+
+    @property
+    def actions(self) -> Sequence[object]: ...
+    @property
+    def report(self) -> Report: ...
+    @property
+    def pre_state(self) -> MemoryState: ...
+    @property
+    def post_state(self) -> MemoryState: ...
+
+
+class Written(Protocol):
+    """The memory of one network, step by step: a `rollout.Trajectory` or a `WrittenMemory`."""
+
+    @property
+    def network_id(self) -> str: ...
+    @property
+    def steps(self) -> Sequence[MadeStep]: ...
+
+
+State = MemoryState | ReferenceState
+
+
 def memory_metrics(
-    trajectories: Iterable[Any], references: Mapping[str, Any], questions: Mapping[str, Sequence[Question]]
+    trajectories: Iterable[Written], references: Mapping[str, TeacherTrajectory], questions: Mapping[str, Sequence[Question]]
 ) -> dict[str, float]:
-    """Means over trajectories (`rollout.Trajectory`) of the networks that `references` (network id -> TeacherTrajectory) and
-    `questions` (network id -> questions) cover.
+    """Means over the written memories of the networks that `references` and `questions` (both by network id) cover.
 
     Keys: the reward components (means over all steps), `total` (mean local return, without the QA term), `question_score`,
     `update_accuracy`, `attribution_accuracy` (all in [0, 1]; a mean over nothing is left out), and the counts `steps`,
@@ -62,7 +88,7 @@ def memory_metrics(
     return {name: fmean(values) for name, values in means.items() if values} | counts
 
 
-def answer_stands(question: Question, state: Any) -> bool:
+def answer_stands(question: Question, state: State) -> bool:
     """Whether the gold value stands in a head record of the right owner (any version counts where the question is temporal).
 
     The gold value is the rubric's items, else the correct option, else the terms of the gold answer. An item that asks for a
@@ -74,7 +100,7 @@ def answer_stands(question: Question, state: Any) -> bool:
     return all(any(_stands(item, record, said) for record in candidates) for item in rubric.items)
 
 
-def update_hits(state: Any, reference: Any) -> list[bool]:
+def update_hits(state: State, reference: State) -> list[bool]:
     """Per UPDATE edge of the reference: whether an edge of `state` has the same owner and layer, and its old and new contents.
 
     An edge of `state` serves one edge of the reference.
@@ -98,7 +124,7 @@ def update_hits(state: Any, reference: Any) -> list[bool]:
     return hits
 
 
-def attribution_hits(state: Any, reference: Any) -> list[bool]:
+def attribution_hits(state: State, reference: State) -> list[bool]:
     """Per record of `state` whose content the reference has: whether owner, source and layer are those of such a reference
     record.
     """
@@ -117,7 +143,7 @@ def same_content(a: str, b: str) -> bool:
     return normalised_content(a) == normalised_content(b) or text_similarity(a, b) >= SAME_CONTENT
 
 
-def _changes(state: Any) -> list[tuple[Record, Record]]:
+def _changes(state: State) -> list[tuple[Record, Record]]:
     records = {record.entry_id: record for record in state.derived()}
     edges: Sequence[Edge] = state.edges()
     return [(records[edge.old], records[edge.new]) for edge in edges if edge.old in records and edge.new in records]

@@ -22,6 +22,7 @@ from memory_env.datafile import DataError
 from memory_env.files import write_text
 from memory_env.query.answer.response_cache import ResponseCache
 from memory_env.query.answer.token_usage import StageUsage, table_row
+from memory_env.query.budgets import QueryBudgets
 from memory_env.query.pipeline import QueryPipeline
 from memory_env.text import json_utf8
 from writer_rl.config import EvaluationConfig
@@ -234,7 +235,7 @@ class _Run:
         return tqdm(total=total, desc=label, unit=unit, **options)
 
 
-def _variants(table: str, budgets: Any) -> list[Variant]:
+def _variants(table: str, budgets: QueryBudgets) -> list[Variant]:
     if table == "ablations":
         return ablations(budgets)
     if table == "grid":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from memory_env.datafile import DataError
 from rollout.engine import Engine
@@ -28,7 +27,7 @@ KEYS = tuple(f"evaluation/{name}" for name in (*WEIGHTS, *sorted(set(WEIGHTS.val
 class Validation:
     """Writes the networks' memories with the current policy and measures them.
 
-    networks: with their references; each rank takes its share. options: those of `rollout.sampler.sample_groups`.
+    networks: with their references; each rank takes its share. window, strict: those of `rollout.sampler.sample_groups`.
 
     Example: ``Validation(networks, prompt, 2048, world)(engine)["evaluation/phi"]``
     """
@@ -36,20 +35,30 @@ class Validation:
     keys = KEYS
 
     def __init__(
-        self, networks: Sequence[TaughtNetwork], prompt: WriterPrompt, max_new_tokens: int, world: World, **options: Any
+        self,
+        networks: Sequence[TaughtNetwork],
+        prompt: WriterPrompt,
+        max_new_tokens: int,
+        world: World,
+        *,
+        window: int | None = None,
+        strict: bool = False,
     ) -> None:
         self._mine = networks[world.rank :: world.size]
         self._prompt = prompt
         self._max_new_tokens = max_new_tokens
         self._world = world
-        self._options = options
+        self._window = window
+        self._strict = strict
 
     def __call__(self, engine: Engine) -> dict[str, float | None]:
         """All of `keys`; None for a mean over nothing. Collective."""
         found: dict[str, float] = {}
         if self._mine:
             networks = [each.network for each in self._mine]
-            written = write_memories(networks, engine, self._prompt, self._max_new_tokens, **self._options)
+            written = write_memories(
+                networks, engine, self._prompt, self._max_new_tokens, window=self._window, strict=self._strict
+            )
             references = {each.network.network_id: each.teacher for each in self._mine}
             questions = {network.network_id: network.questions for network in networks}
             found = memory_metrics(written.values(), references, questions)
@@ -70,8 +79,8 @@ def open_validation(config: TrainingConfig, prompt: WriterPrompt, world: World) 
     if settings.metric not in KEYS:
         raise ConfigError(f"evaluation.metric: {settings.metric!r} is not measured; there are {', '.join(KEYS)}")
     require_fitting(prompt, networks, data.window)
-    limit, options = config.rollout.max_new_tokens, {"window": data.window, "strict": data.strict}
-    return Validation(with_teachers(networks, data), prompt, limit, world, **options)
+    taught, limit = with_teachers(networks, data), config.rollout.max_new_tokens
+    return Validation(taught, prompt, limit, world, window=data.window, strict=data.strict)
 
 
 def joined_means(parts: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
