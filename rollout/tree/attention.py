@@ -8,26 +8,58 @@ attention is put together from those it appears in by their log-sum-exps,
 
 and backward each rectangle needs only o and l (the flash-attention recurrence, arXiv:2205.14135). No mask exists.
 
-`install` teaches an attention implementation of transformers to take a `tree` argument; without one it stays what it was.
+`install` teaches an attention implementation of transformers to take a `tree` argument, a `Layout`; without one it stays what it
+was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from rollout.tree.extension import Extension
 from rollout.tree.prefix_tree import Branch
 from rollout.tree.rectangles import Rectangle, Run, rectangles
 
 KEYWORD = "tree"
-"""The keyword under which the edges travel through a transformers model's layers to its attention."""
+"""The keyword under which a `Layout` travels through a transformers model's layers to its attention."""
 
 _taught: set[str] = set()
 _HARMLESS = {"position_ids", "use_cache", "is_causal", "output_attentions", "output_hidden_states", "cache_position"}
+
+
+class Layout(Protocol):
+    """How the tokens of a forward pass see each other. Example: `TreeLayout`."""
+
+    def attention(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
+        """What the queries [B, H, L, D] of this layer see, as [B, L, H, D]; keys and values [B, K, M, D], with H a multiple of K."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLayout:
+    """One packed row of a prefix tree's nodes. Example: ``TreeLayout(PrefixTree.of([(1, 2, 3), (1, 2, 4, 5)]).edges)``."""
+
+    edges: tuple[Branch, ...]
+
+    def attention(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
+        """See `tree_attention`."""
+        return tree_attention(query, key, value, self.edges, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionLayout:
+    """One packed row of a tree's new nodes; keys and values of the known ones stand before theirs."""
+
+    extension: Extension
+
+    def attention(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
+        """See `extension_attention`."""
+        return extension_attention(query, key, value, self.extension, scale)
 
 
 class TreeUnsupported(ValueError):
@@ -49,10 +81,10 @@ def install(implementation: str) -> None:
     plain = ALL_ATTENTION_FUNCTIONS[implementation]
 
     def attention(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **options: Any) -> Any:
-        edges = options.pop(KEYWORD, None)
-        if edges is None:
+        layout = options.pop(KEYWORD, None)
+        if layout is None:
             return plain(module, query, key, value, mask, **options)
-        return _attend(module, query, key, value, edges, **options)
+        return _attend(module, query, key, value, layout, **options)
 
     AttentionInterface.register(implementation, attention)
     _taught.add(implementation)
@@ -71,12 +103,38 @@ def tree_attention(query: Tensor, key: Tensor, value: Tensor, edges: Sequence[Br
     return _by_paths(query, key, value, edges, scale)
 
 
+def extension_attention(query: Tensor, key: Tensor, value: Tensor, extension: Extension, scale: float | None = None) -> Tensor:
+    """What each new node of a tree sees of its ancestors, known ones too, and itself.
+
+    query [1, H, N, D]; key and value [1, K, P + N, D]: of the P known places, then of the new nodes. Returns [1, N, H, D]. Without
+    gradients. Known nodes can be asked on the CPU only.
+    """
+    if not extension.above:
+        start = key.shape[2] - query.shape[2]
+        return tree_attention(query, key[:, :, start:], value[:, :, start:], extension.edges, scale)
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:
+        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+    new = key.shape[2] - query.shape[2]
+    out, lse = _asked(query, key[:, :, new:], value[:, :, new:], rectangles(extension.edges), scale)
+    for runs, start, end in extension.above:
+        found = _forward(query[:, :, start:end], _rows(key, runs), _rows(value, runs), 0.0, False, scale=scale)
+        merge_(out[:, :, start:end], lse[:, :, start:end], *found)
+    return out.to(query.dtype).transpose(1, 2)
+
+
+def merge_(out: Tensor, lse: Tensor, part: Tensor, part_lse: Tensor) -> None:
+    """Add what other keys gave: out, part [..., D] with the log-sum-exps [...] of their scores. In place, of `out` and `lse`."""
+    out.lerp_(part.to(out.dtype), torch.sigmoid(part_lse - lse).unsqueeze(-1))
+    torch.logaddexp(lse, part_lse, out=lse)
+
+
 def _attend(
     module: Any,
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    edges: Sequence[Branch],
+    layout: Layout,
     scaling: float | None = None,
     dropout: float = 0.0,
     sliding_window: int | None = None,
@@ -85,9 +143,9 @@ def _attend(
     more = [name for name, given in options.items() if given is not None and name not in _HARMLESS]
     if dropout or more:
         raise TreeUnsupported(f"{type(module).__name__}: its attention also takes {', '.join(more) or 'dropout'}")
-    if sliding_window is not None and sliding_window < query.shape[2]:
+    if sliding_window is not None and sliding_window < key.shape[2]:
         raise TreeUnsupported(f"{type(module).__name__}: its attention slides over {sliding_window} tokens")
-    return tree_attention(query, key, value, edges, scaling), None
+    return layout.attention(getattr(module, "layer_idx", 0), query, key, value, scaling), None
 
 
 def _by_paths(query: Tensor, key: Tensor, value: Tensor, edges: Sequence[Branch], scale: float | None) -> Tensor:
@@ -112,26 +170,30 @@ _forward: Callable[..., tuple[Tensor, Tensor]] = torch.ops.aten._scaled_dot_prod
 _backward: Callable[..., tuple[Tensor, Tensor, Tensor]] = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 
+def _asked(query: Tensor, key: Tensor, value: Tensor, plan: tuple[Rectangle, ...], scale: float | None) -> tuple[Tensor, Tensor]:
+    """What the plan's rectangles give together [1, H, N, D], and the log-sum-exps [1, H, N]; float32 at least."""
+    _, heads, nodes, size = query.shape
+    wide = torch.promote_types(query.dtype, torch.float32)
+    out = query.new_empty(1, nodes, heads, size, dtype=wide).transpose(1, 2)
+    lse = query.new_empty(1, heads, nodes, dtype=wide)
+    for lead, start, stop, end, first in plan:
+        asking, asked = (*lead, (start, end)), (*lead, (start, stop))
+        part, part_lse = _forward(_rows(query, asking), _rows(key, asked), _rows(value, asked), 0.0, True, scale=scale)
+        skip = part.shape[2] - (end - start)
+        part, part_lse = part[:, :, skip:], part_lse[:, :, skip:]
+        if first:
+            out[:, :, start:end], lse[:, :, start:end] = part, part_lse
+        else:
+            merge_(out[:, :, start:end], lse[:, :, start:end], part, part_lse)
+    return out, lse
+
+
 class _Rectangles(torch.autograd.Function):
     """Query, key, value [1, H, N, D] on the CPU -> [1, N, H, D], one flash-attention call a rectangle."""
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, plan: tuple[Rectangle, ...], scale: float | None) -> Tensor:
-        _, heads, nodes, size = query.shape
-        wide = torch.promote_types(query.dtype, torch.float32)
-        out = query.new_empty(1, nodes, heads, size, dtype=wide).transpose(1, 2)
-        lse = query.new_empty(1, heads, nodes, dtype=wide)
-        for lead, start, stop, end, first in plan:
-            asking, asked = (*lead, (start, end)), (*lead, (start, stop))
-            part, part_lse = _forward(_rows(query, asking), _rows(key, asked), _rows(value, asked), 0.0, True, scale=scale)
-            skip = part.shape[2] - (end - start)
-            part, part_lse = part[:, :, skip:], part_lse[:, :, skip:]
-            if first:
-                out[:, :, start:end], lse[:, :, start:end] = part, part_lse
-            else:
-                total = lse[:, :, start:end]
-                out[:, :, start:end].lerp_(part.to(wide), torch.sigmoid(part_lse - total).unsqueeze(-1))
-                torch.logaddexp(total, part_lse, out=total)
+        out, lse = _asked(query, key, value, plan, scale)
         out = out.to(query.dtype)
         ctx.save_for_backward(query, key, value, out, lse)
         ctx.plan, ctx.scale = plan, scale

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rollout.tree.attention import KEYWORD, install
+from rollout.tree.attention import KEYWORD, TreeLayout, install
 from rollout.tree.prefix_tree import Branch, PrefixTree
 from writer_rl.model.batching import HasTokens, require_prompts
 
@@ -77,7 +77,7 @@ class TreeBatch:
             "input_ids": self.input_ids,
             "position_ids": self.position_ids,
             "attention_mask": no_mask,
-            KEYWORD: self.edges,
+            KEYWORD: TreeLayout(self.edges),
         }
 
     def predictors(self, states: Tensor) -> Tensor:
