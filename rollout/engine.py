@@ -7,6 +7,7 @@ another completion). An engine serves one policy at a time, named by ``policy_ve
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -151,3 +152,25 @@ class Engine(Protocol):
     def close(self) -> None:
         """Release everything. Twice is once; any other call after it raises `EngineStateError`."""
         ...
+
+
+@runtime_checkable
+class KeepsPrompts(Protocol):
+    """An engine that can begin a call's prompts from what it computed for those of the call before, under unchanged weights.
+
+    What a call computes then depends, in the last digits, on the calls before it: who wants the same digits again has to make the
+    same calls, or have their prompts read. So it is done on request only: `rollout.sampler.sample_groups` asks for it.
+    """
+
+    def keep_prompts(self) -> AbstractContextManager[None]:
+        """Keep them from call to call; begins and ends with nothing known."""
+        ...
+
+    def read_prompts(self, requests: Sequence[GenerationRequest]) -> None:
+        """Know what ``generate(requests)`` would have left known, without sampling."""
+        ...
+
+
+def keeping_prompts(engine: Engine) -> AbstractContextManager[None]:
+    """`KeepsPrompts.keep_prompts` of an engine that has it; nothing for another."""
+    return engine.keep_prompts() if isinstance(engine, KeepsPrompts) else nullcontext()

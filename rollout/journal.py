@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rollout.engine import Engine, Generation, GenerationRequest
+from rollout.engine import Engine, Generation, GenerationRequest, KeepsPrompts, keeping_prompts
 
 if TYPE_CHECKING:
     import torch
@@ -32,6 +33,7 @@ class JournaledEngine:
         self.path = path
         self.identity = identity
         self._known = dict(_read_journal(path))
+        self._unread: list[Sequence[GenerationRequest]] = []  # calls answered from the journal since prompts are kept
 
     @property
     def policy_version(self) -> int:
@@ -41,12 +43,34 @@ class JournaledEngine:
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
         """See `rollout.engine.Engine.generate`."""
         key = _digest(self.identity, requests)
-        if key not in self._known:
+        if key in self._known:
+            self._unread.append(requests)
+        else:
+            self._read_again()
             self._known[key] = self.engine.generate(requests)
             with self.path.open("a", encoding="utf-8") as stream:
                 rows = [[g.token_ids, g.text, g.logprobs, g.finish_reason] for g in self._known[key]]
                 stream.write(json.dumps({"key": key, "generations": rows}) + "\n")
         return self._known[key]
+
+    @contextmanager
+    def keep_prompts(self) -> Iterator[None]:
+        """See `rollout.engine.KeepsPrompts`."""
+        self._unread.clear()
+        with keeping_prompts(self.engine):
+            yield
+        self._unread.clear()
+
+    def read_prompts(self, requests: Sequence[GenerationRequest]) -> None:
+        """See `rollout.engine.KeepsPrompts`."""
+        self._unread.append(requests)
+
+    def _read_again(self) -> None:
+        """Bring the engine to where the calls that the journal answered had left it, so that the next has the same digits."""
+        if isinstance(self.engine, KeepsPrompts):
+            for requests in self._unread:
+                self.engine.read_prompts(requests)
+        self._unread.clear()
 
     def forget(self) -> None:
         """The round is safe elsewhere."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory_env import MemoryState, Network, Segment, parse_completion, step
-from rollout.engine import Engine, Generation, GenerationRequest, SamplingParams
+from rollout.engine import Engine, Generation, GenerationRequest, SamplingParams, keeping_prompts
 from rollout.seeds import request_seed
 from rollout.trajectory import Step, Trajectory
 from rollout.writer_prompt import EncodedPrompt, WriterPrompt
@@ -90,26 +90,28 @@ def sample_groups(
         for index in (range(group_size) if members is None else members[network.network_id])
     ]
     positions = max((len(writing.segments) for writing in writings), default=0)
-    for position in range(positions):
-        active = [writing for writing in writings if position < len(writing.segments)]
-        if shared_past:
-            _fork(active)
-        prompts = _prompts(active, position, prompt)
-        requests = [
-            GenerationRequest(
-                encoded.token_ids,
-                request_seed(run_seed, writing.network_id, writing.index, position, version, visit),
-                sampling,
-            )
-            for writing, encoded in zip(active, prompts, strict=True)
-        ]
-        generations = engine.generate(requests)
-        for writing, encoded, generation in zip(active, prompts, generations, strict=True):
-            made = _step(writing.state, writing.segments[position], encoded, generation, strict, provenance)
-            writing.steps.append(made)
-            writing.state = made.post_state
-        if on_position is not None:
-            on_position(_written(position, positions, generations))
+    # Positions of a conversation begin alike, and the weights stay as they are until the last one is written.
+    with keeping_prompts(engine):
+        for position in range(positions):
+            active = [writing for writing in writings if position < len(writing.segments)]
+            if shared_past:
+                _fork(active)
+            prompts = _prompts(active, position, prompt)
+            requests = [
+                GenerationRequest(
+                    encoded.token_ids,
+                    request_seed(run_seed, writing.network_id, writing.index, position, version, visit),
+                    sampling,
+                )
+                for writing, encoded in zip(active, prompts, strict=True)
+            ]
+            generations = engine.generate(requests)
+            for writing, encoded, generation in zip(active, prompts, generations, strict=True):
+                made = _step(writing.state, writing.segments[position], encoded, generation, strict, provenance)
+                writing.steps.append(made)
+                writing.state = made.post_state
+            if on_position is not None:
+                on_position(_written(position, positions, generations))
     groups: dict[str, list[Trajectory]] = {name: [] for name in names}
     for writing in writings:
         assert len(writing.steps) == len(writing.segments), "every trajectory has the network's T steps"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,14 +15,25 @@ from torch import nn
 from rollout.checksum import named_checksums
 from rollout.completion import completion_text, stop_token_ids
 from rollout.engine import EngineStateError, Generation, GenerationRequest, PromptTooLong
-from rollout.hf.decode import DecodeRow, decode_batch
+from rollout.hf.decode import DecodeRow, Rows, decode_batch
+from rollout.hf.known_prompts import KnownPrompts
 from rollout.hf.kv_cache import decoding_attention
+from rollout.hf.padded_rows import PaddedRows
+from rollout.hf.shared_check import sharing_problem
+from rollout.hf.shared_rows import SharedRows
 from rollout.tokenizer import Tokenizer
+from rollout.tree.trunks import trunks
 from rollout.weights import unwrapped
+
+_log = logging.getLogger(__name__)
 
 
 class HFEngine:
     """Samples a transformers model in the calling process; shares weights with a trainer that has the same module.
+
+    Prompts are read as a prefix tree, each distinct token once, and rows that begin alike go on from what was read once for all
+    of them; inside `keep_prompts` also the prompts of the next call. A model that can't do this (it is tried at the first call)
+    has its prompts padded, and one line says why.
 
     Args:
         model: a causal LM, or a wrapper whose ``.module`` is one (a DeepSpeed engine). Sharing a module whose
@@ -57,7 +69,10 @@ class HFEngine:
         self._whole = True
         self._asleep = False
         self._closed = False
-        self._counts = {"prompt_tokens": 0.0, "generated_tokens": 0.0, "seconds": 0.0}
+        self._counts = {"prompt_tokens": 0.0, "computed_prompt_tokens": 0.0, "generated_tokens": 0.0, "seconds": 0.0}
+        self._known = KnownPrompts()
+        self._keeping = False
+        self._shares: bool | None = None  # whether the model can; None: not tried yet
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
         """See `rollout.engine.Engine.generate`."""
@@ -67,9 +82,10 @@ class HFEngine:
         started = time.perf_counter()
         rows = [self._row(index, request) for index, request in enumerate(requests)]
         made: dict[int, Generation] = {}
-        with _evaluating(self._module), decoding_attention(self._module), torch.inference_mode():
+        with self._sampling():
             for batch in _batches(rows, self._max_batch_tokens):
-                for row, (ids, logprobs, stopped) in zip(batch, self._decode(batch), strict=True):
+                state = self._read(batch)
+                for row, (ids, logprobs, stopped) in zip(batch, decode_batch(state, batch, self.stop_ids), strict=True):
                     text = completion_text(self._tokenizer, ids, self.stop_ids if stopped else frozenset())
                     made[row.index] = Generation(ids, text, logprobs, "stop" if stopped else "length")
         results = [made[index] for index in range(len(rows))]
@@ -77,6 +93,25 @@ class HFEngine:
         self._counts["generated_tokens"] += sum(len(r.token_ids) for r in results)
         self._counts["seconds"] += time.perf_counter() - started
         return results
+
+    @contextmanager
+    def keep_prompts(self) -> Iterator[None]:
+        """See `rollout.engine.KeepsPrompts`."""
+        self._known.forget()
+        self._keeping = True
+        try:
+            yield
+        finally:
+            self._keeping = False
+            self._known.forget()
+
+    def read_prompts(self, requests: Sequence[GenerationRequest]) -> None:
+        """See `rollout.engine.KeepsPrompts`."""
+        self._require_awake("read_prompts")
+        rows = [self._row(index, request) for index, request in enumerate(requests)]
+        with self._sampling():
+            for batch in _batches(rows, self._max_batch_tokens) if self._shares else ():
+                self._read(batch)
 
     def update_weights(self, named_tensors: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
         """Copy the tensors into the module; those that are the module's own storage are left alone.
@@ -86,6 +121,7 @@ class HFEngine:
         self._require_awake("update_weights")
         own = self._module.state_dict(keep_vars=True)
         self._whole = False
+        self._known.forget()
         missing = {name for name, _ in self._module.named_parameters()}
         for name, tensor in named_tensors:
             target = own.get(name)
@@ -107,8 +143,9 @@ class HFEngine:
         return named_checksums(self._module.named_parameters(remove_duplicate=False))
 
     def sleep(self) -> None:
-        """Nothing to give back: caches live only within ``generate``, and the weights are the trainer's."""
+        """Give back what is known of prompts; the weights are the trainer's."""
         self._require_open("sleep")
+        self._known.forget()
         self._asleep = True
 
     def wake(self) -> None:
@@ -121,7 +158,7 @@ class HFEngine:
         self.wake()
 
     def metrics(self) -> dict[str, float]:
-        """Prompt tokens, generated tokens and seconds spent in ``generate`` since the last call."""
+        """Prompt tokens, those of them that were computed, generated tokens and seconds in ``generate`` since the last call."""
         counts, self._counts = self._counts, dict.fromkeys(self._counts, 0.0)
         return counts
 
@@ -129,9 +166,38 @@ class HFEngine:
         """Drop the reference to the model."""
         self._closed = True
         self._module = None
+        self._known.forget()
 
-    def _decode(self, batch: Sequence[DecodeRow]) -> list[tuple[tuple[int, ...], tuple[float, ...], bool]]:
-        return decode_batch(self._module, batch, self.stop_ids, last_logits_only=self._last_logits_only)
+    @contextmanager
+    def _sampling(self) -> Iterator[None]:
+        """The module as it samples, and whether it can share known at the first call."""
+        with _evaluating(self._module), torch.inference_mode():
+            if self._shares is None:
+                problem = sharing_problem(self._module, choose_logits=self._last_logits_only)
+                self._shares = problem is None
+                if problem:
+                    _log.warning("rollout engine hf: padded prompts, no shared prefixes: %s", problem)
+            if self._shares:
+                try:
+                    yield
+                finally:
+                    if not self._keeping:
+                        self._known.forget()
+                return
+            with decoding_attention(self._module):
+                yield
+
+    def _read(self, batch: Sequence[DecodeRow]) -> Rows:
+        """The batch's prompts, read."""
+        prompts = [row.prompt_ids for row in batch]
+        before = self._known.computed
+        if self._shares:
+            rows: Rows = SharedRows(self._module, self._known, prompts, choose_logits=self._last_logits_only)
+            self._counts["computed_prompt_tokens"] += self._known.computed - before
+        else:
+            rows = PaddedRows(self._module, prompts, choose_logits=self._last_logits_only)
+            self._counts["computed_prompt_tokens"] += sum(map(len, set(prompts)))
+        return rows
 
     def _row(self, index: int, request: GenerationRequest) -> DecodeRow:
         length = len(request.prompt_ids)
@@ -158,21 +224,31 @@ class HFEngine:
 
 
 def _batches(rows: Sequence[DecodeRow], max_tokens: int) -> Iterator[list[DecodeRow]]:
-    """Rows sorted by prompt length, equal prompts side by side, cut where rows x padded length passes the bound.
+    """Rows that share most side by side, of similar lengths, cut where rows x longest (prompt + new tokens) passes the bound.
 
     A single row over the bound is a batch of its own.
     """
     batch: list[DecodeRow] = []
-    room = 0
-    for row in sorted(rows, key=lambda r: (len(r.prompt_ids), r.prompt_ids, r.index)):
-        grown = max(room, row.max_new_tokens)
-        if batch and (len(batch) + 1) * (len(row.prompt_ids) + grown) > max_tokens:
+    longest = room = 0
+    for row in _ordered(rows):
+        length, grown = max(longest, len(row.prompt_ids)), max(room, row.max_new_tokens)
+        if batch and (len(batch) + 1) * (length + grown) > max_tokens:
             yield batch
-            batch, grown = [], row.max_new_tokens
+            batch, length, grown = [], len(row.prompt_ids), row.max_new_tokens
         batch.append(row)
-        room = grown
+        longest, room = length, grown
     if batch:
         yield batch
+
+
+def _ordered(rows: Sequence[DecodeRow]) -> list[DecodeRow]:
+    """By groups that share a beginning, groups by their longest prompt; the same whatever order the rows come in."""
+    rows = sorted(rows, key=lambda row: (row.prompt_ids, row.seed, row.index))
+    if not rows:
+        return []
+    groups = [[rows[place] for place in trunk.rows] for trunk in trunks([row.prompt_ids for row in rows])]
+    groups.sort(key=lambda group: max(len(row.prompt_ids) for row in group))
+    return [row for group in groups for row in group]
 
 
 @contextmanager

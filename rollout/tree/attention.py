@@ -37,7 +37,7 @@ class Layout(Protocol):
     """How the tokens of a forward pass see each other. Example: `TreeLayout`."""
 
     def attention(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
-        """What the queries [B, H, L, D] of this layer see, as [B, L, H, D]; keys and values [B, K, M, D], with H a multiple of K."""
+        """What a layer's queries [B, H, L, D] see, as [B, L, H, D]; keys and values are [B, K, M, D], with H a multiple of K."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,8 @@ def tree_attention(query: Tensor, key: Tensor, value: Tensor, edges: Sequence[Br
 def extension_attention(query: Tensor, key: Tensor, value: Tensor, extension: Extension, scale: float | None = None) -> Tensor:
     """What each new node of a tree sees of its ancestors, known ones too, and itself.
 
-    query [1, H, N, D]; key and value [1, K, P + N, D]: of the P known places, then of the new nodes. Returns [1, N, H, D]. Without
-    gradients. Known nodes can be asked on the CPU only.
+    query [1, H, N, D]; key and value [1, K, P + N, D]: of the P known places, then of the new nodes. Returns [1, N, H, D].
+    Without gradients. Known nodes can be asked on the CPU only.
     """
     if not extension.above:
         start = key.shape[2] - query.shape[2]
