@@ -73,7 +73,11 @@ PROMPTS = st.lists(st.one_of(SHORT, LONG), min_size=1, max_size=7).flatmap(
     lambda drawn: st.lists(st.sampled_from([tuple(each) for each in drawn]), min_size=1, max_size=9)
 )
 SAMPLING = st.builds(
-    SamplingParams, st.sampled_from([0.6, 1.0]), st.sampled_from([0.8, 1.0]), st.integers(1, 9), st.sampled_from([False, False, True])
+    SamplingParams,
+    st.sampled_from([0.6, 1.0]),
+    st.sampled_from([0.8, 1.0]),
+    st.integers(1, 9),
+    st.sampled_from([False, False, True]),
 )
 MANY = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -123,6 +127,30 @@ def test_each_distinct_token_of_a_call_is_computed_once(model, tokenizer):
     engine.generate(requests_of(*prompts))
     metrics = engine.metrics()
     assert metrics["prompt_tokens"] == 4 * 55 and metrics["computed_prompt_tokens"] == 50 + 3 * 5
+
+
+def test_groups_that_end_before_others_leave_their_trunk(model, tokenizer):
+    """Three groups of equal and three of similar prompts, of which some end long before the others."""
+    stems = [tuple(range(10, 40)), tuple(range(50, 90)), tuple(range(100, 120))]
+    requests = []
+    for group, stem in enumerate(stems):
+        for member in range(4):
+            end = (200 + member,) * (group == 2)
+            sampling = SamplingParams(max_new_tokens=(2, 12, 7)[group] + member)
+            requests.append(GenerationRequest((*stem, *end), 10 * group + member, sampling))
+    agree(model, requests, HFEngine(model, tokenizer).generate(requests))
+
+
+def test_rows_that_have_ended_cost_no_more_than_they_would_again(model, tokenizer):
+    """Of 16 rows 15 end at once. No pass goes on with them longer than one row's worth."""
+    engine = HFEngine(model, tokenizer)
+    engine.generate(requests_of(range(10, 20)))
+    rows = []
+    model.register_forward_pre_hook(lambda m, args, given: rows.append(given["input_ids"].shape), with_kwargs=True)
+    model.get_output_embeddings().weight.data[STOP] = 0
+    limits = [SamplingParams(max_new_tokens=20 if seed == 7 else 1) for seed in range(16)]
+    engine.generate([GenerationRequest((5, 6, 7), seed, limit) for seed, limit in enumerate(limits)])
+    assert rows[0] == (1, 3) and set(rows[1:]) == {(1, 1)} and len(rows) <= 20
 
 
 def test_new_weights_and_sleep_forget_what_old_ones_computed(build_model, tokenizer):

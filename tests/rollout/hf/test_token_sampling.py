@@ -52,3 +52,10 @@ def test_a_token_of_no_probability_is_never_drawn():
     logits[0, 3] = 0.0
     for uniform in (0.0, 1 - 2**-53):
         assert sample_tokens(logits, torch.ones(1), torch.ones(1), torch.tensor([uniform], dtype=torch.float64)) == 3
+
+
+@pytest.mark.parametrize("vocabulary", [6, TOP_CANDIDATES + 72])
+def test_of_equal_probabilities_the_lower_id_comes_first(vocabulary):
+    uniform = (torch.arange(vocabulary, dtype=torch.float64) + 0.5) / vocabulary
+    ones = torch.ones(vocabulary)
+    assert sample_tokens(torch.zeros(vocabulary, vocabulary), ones, ones, uniform).tolist() == list(range(vocabulary))
