@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from writer_rl.evaluation.report import VariantRow
 from writer_rl.evaluation.variants import GRID_S1, GRID_S2
 
 
-def plot_grid(rows: Sequence[Mapping[str, Any]], path: Path) -> bool:
+def plot_grid(rows: Sequence[VariantRow], path: Path) -> bool:
     """Accuracy and token-F1 against the S1 top-k, one line per S2 k. False (and no file) without matplotlib."""
     try:
         import matplotlib
@@ -18,11 +18,12 @@ def plot_grid(rows: Sequence[Mapping[str, Any]], path: Path) -> bool:
         import matplotlib.pyplot as plt
     except ImportError:
         return False
-    by_name = {row["variant"]: row for row in rows}
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), constrained_layout=True)
-    for axis, key, label in zip(axes, ("accuracy_mean", "token_f1_mean"), ("accuracy (%)", "token-F1 (%)"), strict=True):
+    accuracy = {row["variant"]: row["accuracy_mean"] for row in rows}
+    token_f1 = {row["variant"]: row["token_f1_mean"] for row in rows}
+    for axis, values, label in zip(axes, (accuracy, token_f1), ("accuracy (%)", "token-F1 (%)"), strict=True):
         for s2 in GRID_S2:
-            axis.plot(GRID_S1, [by_name[f"S1 {s1} x S2 {s2}"][key] for s1 in GRID_S1], marker="o", label=f"S2 k = {s2}")
+            axis.plot(GRID_S1, [values[f"S1 {s1} x S2 {s2}"] for s1 in GRID_S1], marker="o", label=f"S2 k = {s2}")
         axis.set(xlabel="S1 top-k", ylabel=label, xticks=GRID_S1)
         axis.grid(alpha=0.3)
     axes[0].legend(frameon=False)

@@ -6,36 +6,69 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import stdev
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
 from memory_env.datafile import DataError
 from memory_env.text import one_line
 from writer_rl.evaluation.frozen import PARTS, require_equal
+from writer_rl.evaluation.scores import Scores
 
 SHARED_PARTS = tuple(part for part in PARTS if part != "budgets")
 
 
+class WriterRow(Scores):
+    """A Writer's scores over its seeds."""
+
+    writer: str
+
+
+class VariantRow(WriterRow):
+    """A Writer's scores under other budgets, and the hashes of what makes them other."""
+
+    variant: str
+    budgets: str
+    prompts: str
+
+
+class EvaluationDocument(TypedDict):
+    """evaluation.json (docs/evaluation.md, "Files"): hashes of what was held fixed, and the rows; notes stand under the table."""
+
+    total: int
+    frozen: dict[str, str]
+    rows: list[WriterRow]
+    notes: NotRequired[list[str]]
+
+
+class VariantDocument(TypedDict):
+    """ablations.json and its like; plot: the picture beside it, if one could be drawn."""
+
+    total: int
+    frozen: dict[str, str]
+    rows: list[VariantRow]
+    plot: NotRequired[str]
+
+
 def evaluation_document(
-    total: int, frozen: Mapping[str, str], rows: Sequence[Mapping[str, Any]], notes: Sequence[str] = ()
-) -> dict[str, Any]:
-    """evaluation.json (docs/evaluation.md, "Files"): `rows` are `scores.summary` with the key `writer` in front.
+    total: int, frozen: Mapping[str, str], rows: Sequence[WriterRow], notes: Sequence[str] = ()
+) -> EvaluationDocument:
+    """Without notes there is no such key."""
+    document = EvaluationDocument(total=total, frozen=dict(frozen), rows=list(rows))
+    if notes:
+        document["notes"] = list(notes)
+    return document
 
-    notes: lines that stand under the table; without any there is no such key.
-    """
-    return {"total": total, "frozen": dict(frozen), "rows": list(rows), **({"notes": list(notes)} if notes else {})}
 
-
-def variant_document(total: int, frozen: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def variant_document(total: int, frozen: Mapping[str, str], rows: Sequence[VariantRow]) -> VariantDocument:
     """ablations.json, grid.json, full_evidence.json, baselines.json: rows differ in their budgets, which each names itself."""
     return {"total": total, "frozen": {part: frozen[part] for part in ("questions", "judge")}, "rows": list(rows)}
 
 
-def merge(documents: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
+def merge(documents: Sequence[tuple[str, EvaluationDocument]]) -> EvaluationDocument:
     """One document of several evaluation.json, given as (path, content).
 
     Raises FrozenError where conditions differ, DataError for a row twice.
     """
-    merged: dict[str, Any] | None = None
+    merged: EvaluationDocument | None = None
     for path, document in documents:
         if merged is None:
             merged = evaluation_document(document["total"], document["frozen"], document["rows"], document.get("notes", ()))
@@ -45,14 +78,14 @@ def merge(documents: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
         twice = next((row["writer"] for row in document["rows"] if row["writer"] in names), None)
         if twice is not None:
             raise DataError(f"{path}: has a row {twice!r}, as another of the files; rename one")
-        rows, notes = ([*merged.get(key, ()), *document.get(key, ())] for key in ("rows", "notes"))
-        merged = evaluation_document(merged["total"], merged["frozen"], rows, notes)
+        notes = [*merged.get("notes", ()), *document.get("notes", ())]
+        merged = evaluation_document(merged["total"], merged["frozen"], [*merged["rows"], *document["rows"]], notes)
     if merged is None:
         raise DataError("no evaluation to show")
     return merged
 
 
-def read_evaluation(path: Path) -> dict[str, Any]:
+def read_evaluation(path: Path) -> EvaluationDocument:
     """An evaluation.json; DataError if it is none."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -60,10 +93,10 @@ def read_evaluation(path: Path) -> dict[str, Any]:
         raise DataError(f"{path}: not JSON") from None
     if not isinstance(document, dict) or not {"total", "frozen", "rows"} <= document.keys():
         raise DataError(f"{path}: no evaluation.json (total, frozen, rows)")
-    return document
+    return cast(EvaluationDocument, document)
 
 
-def writer_table(document: Mapping[str, Any], reference: str = "teacher") -> str:
+def writer_table(document: EvaluationDocument, reference: str = "teacher") -> str:
     """Like the paper's Table 3: correct/total, accuracy as mean ± sample standard deviation, token-F1, MeanQ, MeanN, gap."""
     rows = document["rows"]
     best = next((row["accuracy_mean"] for row in rows if row["writer"] == reference), None)
@@ -86,7 +119,7 @@ def writer_table(document: Mapping[str, Any], reference: str = "teacher") -> str
     return "\n".join([table(header, lines), *map(one_line, document.get("notes", ()))])
 
 
-def category_table(document: Mapping[str, Any]) -> str:
+def category_table(document: EvaluationDocument) -> str:
     """Accuracy per category, Writers as rows."""
     categories = sorted({category for row in document["rows"] for category in row["by_category"]})
     totals = {c: next(row["by_category"][c]["total"] for row in document["rows"] if c in row["by_category"]) for c in categories}
@@ -98,7 +131,7 @@ def category_table(document: Mapping[str, Any]) -> str:
     return table(header, lines)
 
 
-def variant_table(document: Mapping[str, Any], first: str, full: str | None = None) -> str:
+def variant_table(document: VariantDocument, first: str, full: str | None = None) -> str:
     """Rows that differ in their budgets; with `full`, the difference of each row to it within the same Writer (Table 22)."""
     header = [first, "Writer", "Correct/total", "Acc. (%)", "token-F1"] + ([f"vs. {full}"] if full else [])
     reference = {row["writer"]: row["accuracy_mean"] for row in document["rows"] if row["variant"] == full}

@@ -62,7 +62,7 @@ class EvaluationPlan:
 class Outcome:
     """`documents` by file name (as written), and the tables as printed."""
 
-    documents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    documents: dict[str, Mapping[str, object]] = field(default_factory=dict)
     tables: list[str] = field(default_factory=list)
 
 
@@ -96,7 +96,7 @@ def evaluate(config: EvaluationConfig, plan: EvaluationPlan, output: Path) -> Ou
     notes = reward_notes(writers, config)
     print(*[judging, *notes], sep="\n", file=sys.stderr)
     memories = {name: run.memories(name, seeds) for name, seeds in writers.items()}
-    rows = [{"writer": name, **summary(run.results(main, name, memories[name]))} for name in names]
+    rows = [report.WriterRow(writer=name, **summary(run.results(main, name, memories[name]))) for name in names]
     document = report.evaluation_document(total, frozen, rows, notes)
     outcome.documents["evaluation.json"] = document
     outcome.tables += [report.writer_table(document), report.category_table(document)]
@@ -108,10 +108,10 @@ def evaluate(config: EvaluationConfig, plan: EvaluationPlan, output: Path) -> Ou
         outcome.tables.append(report.memory_table(metrics))
         _write_json(output / "memory.json", metrics)
     for name in plan.tables:
-        document, text = run.table(name, _variants(name, budgets), _of_table(name, memories), frozen, total)
-        outcome.documents[f"{name}.json"] = document
+        variants, text = run.table(name, _variants(name, budgets), _of_table(name, memories), frozen, total)
+        outcome.documents[f"{name}.json"] = variants
         outcome.tables.append(text)
-        _write_json(output / f"{name}.json", document)
+        _write_json(output / f"{name}.json", variants)
     usage = ResponseCache(output / CACHE_FILE).usage() if (output / CACHE_FILE).is_file() else {}
     tokens = token_rows(memories, usage, total)
     if tokens:
@@ -196,16 +196,15 @@ class _Run:
         memories: Mapping[str, list[list[WrittenMemory]]],
         frozen: Mapping[str, str],
         total: int,
-    ) -> tuple[dict[str, Any], str]:
+    ) -> tuple[report.VariantDocument, str]:
         rows = []
         for writer, written in memories.items():
             for variant in variants:
                 backend = self._asking.backend
                 own = frozen_hashes(self._networks, self._pipeline(variant), backend.answerer, backend.judge)
                 scores = summary(self.results(variant, writer, written))
-                rows.append(
-                    {"variant": variant.name, "writer": writer, "budgets": own["budgets"], "prompts": own["prompts"], **scores}
-                )
+                budgets, prompts = own["budgets"], own["prompts"]
+                rows.append(report.VariantRow(variant=variant.name, writer=writer, budgets=budgets, prompts=prompts, **scores))
         document = report.variant_document(total, frozen, rows)
         if name == "grid" and plot_grid(rows, self._output / "grid.png"):
             document["plot"] = "grid.png"

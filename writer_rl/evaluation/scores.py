@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -26,6 +26,31 @@ class Result:
     correct: bool
     score: float
     token_f1: float
+
+
+class Accuracies(TypedDict):
+    """Right answers of each seed; accuracy over the seeds and token-F1 in percent, the deviation None for one seed."""
+
+    correct: list[int]
+    accuracy_mean: float
+    accuracy_std: float | None
+    token_f1_mean: float
+
+
+class CategoryScores(Accuracies):
+    """The same for the `total` questions of one category, and their MeanQ."""
+
+    total: int
+    mean_q: float
+
+
+class Scores(Accuracies):
+    """A row of evaluation.json without its name: MeanQ, MeanN, its 95 % interval [low, high], and each category."""
+
+    mean_q: float
+    mean_n: float
+    mean_n_ci95: list[float]
+    by_category: dict[str, CategoryScores]
 
 
 def token_f1(answer: str, gold: str) -> float:
@@ -68,7 +93,7 @@ def bootstrap_interval(means: Sequence[float], resamples: int = RESAMPLES, seed:
     return float(low), float(high)
 
 
-def summary(seeds: Sequence[Sequence[Result]]) -> dict[str, Any]:
+def summary(seeds: Sequence[Sequence[Result]]) -> Scores:
     """A row of evaluation.json without its name. `seeds` holds the results of one training seed each, over the same questions.
 
     Accuracies and token-F1 in percent, MeanQ and MeanN in [0, 1]; the standard deviation is the sample one, None for one
@@ -92,7 +117,7 @@ def summary(seeds: Sequence[Sequence[Result]]) -> dict[str, Any]:
     }
 
 
-def _accuracies(seeds: Sequence[Sequence[Result]]) -> dict[str, Any]:
+def _accuracies(seeds: Sequence[Sequence[Result]]) -> Accuracies:
     accuracies = [accuracy(results) for results in seeds]
     return {
         "correct": [sum(result.correct for result in results) for results in seeds],
@@ -102,5 +127,5 @@ def _accuracies(seeds: Sequence[Sequence[Result]]) -> dict[str, Any]:
     }
 
 
-def _category(seeds: Sequence[Sequence[Result]]) -> Mapping[str, Any]:
+def _category(seeds: Sequence[Sequence[Result]]) -> CategoryScores:
     return {"total": len(seeds[0]), **_accuracies(seeds), "mean_q": fmean(mean_q(results) for results in seeds)}

@@ -69,6 +69,7 @@ def main_results(results: Sequence[Results]) -> str:
 
 def _main_rows(each: Results) -> list[tuple[str, tuple[str, str], Mapping[str, Any]]]:
     """(row's name, (variant, Writer) among the questions, figures)."""
+    found: list[tuple[str, tuple[str, str], Mapping[str, Any]]]
     found = [(row["variant"], (f"baselines/{row['variant']}", row["writer"]), row) for row in each.part("baselines")]
     found += [(f"{row['writer']}†", ("main", row["writer"]), row) for row in each.document["rows"]]
     asked = [row for row in each.part("ablations") if row["variant"] == ASK]
@@ -106,7 +107,8 @@ def by_category(benchmark: str, figure: str, last: str, later: bool = False) -> 
         return signed([(each, one(each)) for each in (folders[1:] if later else folders[:1])])
 
     def one(each: Results) -> str:
-        rows = [(row["variant"], row) for row in each.part("baselines")] + [(row["writer"], row) for row in each.document["rows"]]
+        rows: list[tuple[str, Mapping[str, Any]]] = [(row["variant"], row) for row in each.part("baselines")]
+        rows += [(row["writer"], row) for row in each.document["rows"]]
         columns = list(each.by_column(each.document["rows"][0], figure))
         total = "accuracy_mean" if figure == "accuracy_mean" else "token_f1_mean"
         lines = []

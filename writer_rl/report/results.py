@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from memory_env.datafile import DataError
-from writer_rl.evaluation.report import read_evaluation
+from writer_rl.evaluation.report import EvaluationDocument, read_evaluation
 
 SOCIAL, GROUP, EVER, LOCOMO = "SocialMemBench", "GroupMemBench", "EverMemBench", "LoCoMo"
 SHORT = {SOCIAL: "SM", GROUP: "GM", EVER: "EM", LOCOMO: "LoCoMo"}
@@ -44,7 +44,7 @@ class Results:
     """
 
     path: Path
-    document: Mapping[str, Any]
+    document: EvaluationDocument
     benchmark: str
 
     @classmethod

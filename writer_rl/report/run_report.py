@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from writer_rl.evaluation.report import read_evaluation
+from writer_rl.evaluation.report import EvaluationDocument, read_evaluation
 from writer_rl.report.charts import Curve
 from writer_rl.report.stored_run import run_name
 from writer_rl.run.directory import RunDirectory, RunError
@@ -52,7 +52,7 @@ class ReportedRun:
     path: Path
     settings: Mapping[str, Any]
     records: tuple[Mapping[str, Any], ...]
-    evaluations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    evaluations: Mapping[str, EvaluationDocument] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path) -> ReportedRun:
@@ -197,7 +197,7 @@ def _band(label: str, seeds: Sequence[Mapping[float, float]]) -> Curve:
     return Curve(label, tuple(zip(shared, means, strict=True)), low, high)
 
 
-def _evaluations(path: Path) -> dict[str, Mapping[str, Any]]:
+def _evaluations(path: Path) -> dict[str, EvaluationDocument]:
     """evaluation.json of the run, and those of evaluation folders beside it, by file."""
     places = (path / "evaluation.json", path / "evaluation" / "evaluation.json", path.parent / "evaluation" / "evaluation.json")
     return {str(place): read_evaluation(place) for place in places if place.is_file()}
