@@ -19,6 +19,10 @@ def main(argv: list[str]) -> int:
     arguments.add_argument("--dry-run", action="store_true", help="print the resolved configuration and the plan, then exit")
     add_settings(arguments, "grpo")
     chosen, overrides = arguments.parse_known_args(argv)
+    from writer_rl.train.keeper import in_own_process
+
+    if not chosen.dry_run and (code := in_own_process()) is not None:
+        return code
     from writer_rl.config import load_config, to_yaml
 
     config = load_config("grpo", chosen.config, overrides)

@@ -26,9 +26,9 @@ def train(
 ) -> list[int]:
     """Run launch/grpo.py (or sft.py) with these arguments; the exit code of every rank (negative: the signal that killed it).
 
-    event: "SIGKILL rollout 3 1": signal, point, at its third pass, on rank 1. Points: rollout (a position is done), epoch (an
-    optimizer step is done), save (a checkpoint is written but not yet in place), vllm (vLLM is asked to generate). Instead of
-    a signal, ERROR is an error at that point.
+    event: "SIGKILL rollout 3 1": signal, point, at its third pass, on rank 1. Points: rollout (a position is done), micro (a
+    micro-batch is done), epoch (an optimizer step is done), save (a checkpoint is written but not yet in place), vllm (vLLM is
+    asked to generate). Instead of a signal, ERROR is an error at that point.
     """
     arguments = ["--config", str(config), *overrides]
     port = _free_port()
@@ -103,7 +103,8 @@ def _place(point: str) -> tuple:
         from rollout.vllm.library import import_vllm
 
         return import_vllm().LLM, "generate"
-    return {"rollout": (GroupSampler, "_on_position"), "epoch": (Backend, "step"), "save": (checkpoint, "publish")}[point]
+    places = {"rollout": (GroupSampler, "_on_position"), "epoch": (Backend, "step"), "micro": (Backend, "backward")}
+    return places.get(point, (checkpoint, "publish"))
 
 
 def _free_port() -> int:

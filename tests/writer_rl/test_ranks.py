@@ -109,12 +109,25 @@ def test_a_rank_killed_and_the_run_begun_again_ends_the_same(folder, whole, even
     assert_same_run(run, whole, steps=3)
 
 
-def test_a_signal_to_one_rank_stops_both(folder, whole):
-    run = folder / "signalled"
+@pytest.mark.parametrize("point", ["rollout 4", "micro 1"])
+def test_a_signal_to_one_rank_stops_both(folder, whole, point):
+    run = folder / f"signalled-{point.split()[0]}"
     arguments = [folder / "config.yaml", "--output_dir", str(run)]
-    assert train(*arguments, ranks=2, event="SIGTERM rollout 4 1") == [143, 143]
+    assert train(*arguments, ranks=2, event=f"SIGTERM {point} 1") == [143, 143]
     assert train(*arguments, ranks=2) == [0, 0]
     assert_same_run(run, whole, steps=3)
+
+
+@pytest.mark.parametrize("stage", [0, 3])
+def test_a_signal_within_an_update_leaves_no_trace(folder, stage):
+    arguments = [folder / "config.yaml", "--trainer.zero_stage", str(stage), "--trainer.steps", "2"]
+    arguments += ["--trainer.micro_batch_tokens", "40", "--output_dir"]  # several micro-batches in an update
+    runs = [folder / f"{name}-{stage}" for name in ("through", "stopped")]
+    assert train(*arguments, str(runs[0]), ranks=2) == [0, 0]
+    codes = train(*arguments, str(runs[1]), ranks=2, event="SIGTERM micro 1 0")
+    assert codes == [143, 143] and (runs[1] / "checkpoints" / "latest").read_text() == "000000\n"
+    assert train(*arguments, str(runs[1]), ranks=2) == [0, 0]
+    assert_same_run(*reversed(runs), steps=2)
 
 
 @pytest.mark.parametrize("stage", [0, 3])

@@ -32,6 +32,7 @@ from writer_rl.train.distributed import World
 from writer_rl.train.engines import sync
 from writer_rl.train.packing import packing
 from writer_rl.train.reference import weights_digest
+from writer_rl.train.rng import as_before_unless_done
 from writer_rl.train.schedule import NetworkOrder, kept_schedule, lr_factor
 from writer_rl.train.stop import StopSignals
 from writer_rl.train.writer import parameter_line
@@ -113,7 +114,10 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
         self.tracker.phase("update")
         samples = [sample for group in groups for sample in group.samples(self.config.trainer.min_abs_advantage)]
         share = balanced_shares(samples, self.world.size, packing(self.trainer.packing))[self.world.rank]
-        update = update_policy(self.backend, self.reference, share, self.trainer, factor)
+        with as_before_unless_done():
+            update = update_policy(
+                self.backend, self.reference, share, self.trainer, factor, lambda: self.stop.check_all(self.world)
+            )
         self.state.count(update)
         return update
 

@@ -76,7 +76,12 @@ class _MicroBatch:
 
 
 def update_policy(
-    backend: Backend, reference: Reference, samples: Sequence[Sample], settings: GRPOTrainer, lr_factor: float = 1.0
+    backend: Backend,
+    reference: Reference,
+    samples: Sequence[Sample],
+    settings: GRPOTrainer,
+    lr_factor: float = 1.0,
+    safe_point: Callable[[], None] = lambda: None,
 ) -> UpdateReport:
     """Train on this rank's share of an update's samples, all of nonzero advantage. Collective.
 
@@ -84,6 +89,9 @@ def update_policy(
     start: its log-probabilities are those of the first epoch, whose ratio is exactly 1. Before each optimizer step the mean k3 KL
     over the whole update is compared with `kl_limit`; over it, or with anything that is not finite on any rank, this and the
     remaining epochs are skipped on all ranks and leave no trace.
+
+    safe_point: called by every rank before each micro-batch, until the first optimizer step; what it raises ends the update, and
+    the policy and its optimizer are as they were.
     """
     started = time.perf_counter()
     world = backend.world
@@ -98,12 +106,14 @@ def update_policy(
     batches = [_prepare(group, layout, backend.device) for group in groups]
     with torch.no_grad():
         for micro in batches:
+            safe_point()
             micro.ref = micro.batch.per_sample(reference(micro.batch)[0])
     epochs: list[Epoch] = []
     skipped, entropy = None, None
     for index in range(settings.epochs):
-        epoch, entropies = _accumulate(backend, batches, settings, count, want_entropy=index == 0)
-        entropy = entropies if index == 0 else entropy
+        first = index == 0
+        epoch, entropies = _accumulate(backend, batches, settings, count, first, safe_point if first else lambda: None)
+        entropy = entropies if first else entropy
         skipped = _reason_to_skip(epoch, settings.kl_limit)
         if skipped is None:
             outcome = backend.step(lr_factor)
@@ -127,11 +137,17 @@ def _prepare(group: Sequence[Sample], layout: Packing, device: torch.device) -> 
 
 
 def _accumulate(
-    backend: Backend, batches: Sequence[_MicroBatch], settings: GRPOTrainer, count: int, want_entropy: bool
+    backend: Backend,
+    batches: Sequence[_MicroBatch],
+    settings: GRPOTrainer,
+    count: int,
+    want_entropy: bool,
+    safe_point: Callable[[], None],
 ) -> tuple[Epoch, float | None]:
     """Forward and backward over all micro-batches, and the update-wide figures on which every rank decides alike."""
     sums = torch.zeros(5, dtype=torch.float64, device=backend.device)
     for index, micro in enumerate(batches):
+        safe_point()
         logprobs, entropies = backend.logprobs(micro.batch, entropy=want_entropy)
         logp = micro.batch.per_sample(logprobs)
         if micro.old is None:

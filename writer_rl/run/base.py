@@ -23,6 +23,7 @@ from writer_rl.run.tracking import Tracker
 from writer_rl.train.backend import Backend
 from writer_rl.train.checkpoint import Checkpoints
 from writer_rl.train.distributed import World, connect, disconnect
+from writer_rl.train.keeper import watch
 from writer_rl.train.stop import StopRequested, StopSignals, TrainingStalled
 
 ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
@@ -169,6 +170,7 @@ def carry_out(kind: Callable[[ConfigT, World, StopSignals], TrainingRun], config
     require(cheap_checks(resolve(config.output_dir)))
     world = connect(config.trainer.threads)
     with StopSignals() as stop:
+        watch(stop)
         run = kind(config, world, stop)
         code = 1
         try:

@@ -25,6 +25,7 @@ from writer_rl.train.checkpoint import save_hf, whole_weights
 from writer_rl.train.data import load_training
 from writer_rl.train.distributed import World
 from writer_rl.train.packing import micro_batch_tokens, packing
+from writer_rl.train.rng import as_before_unless_done
 from writer_rl.train.schedule import lr_factor
 from writer_rl.train.stop import StopSignals
 from writer_rl.train.tree_check import checked_packing
@@ -88,7 +89,15 @@ class SFTRun(TrainingRun[SFTConfig, SFTState]):
         trainer, state = self.config.trainer, self.state
         factor = lr_factor(trainer, state.round, self.planned) * self.curriculum.lr_factor()
         budget = micro_batch_tokens(trainer, self.backend.device)
-        figures = sft_step(self.backend, stream.next(), budget, factor, packing(self.trainer.packing))
+        with as_before_unless_done():
+            figures = sft_step(
+                self.backend,
+                stream.next(),
+                budget,
+                factor,
+                packing(self.trainer.packing),
+                lambda: self.stop.check_all(self.world),
+            )
         state.count(figures.taken)
         self.window.append(figures)
         self.curriculum.progress.place = stream.place

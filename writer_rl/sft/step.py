@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -33,12 +33,19 @@ class StepFigures:
 
 
 def sft_step(
-    backend: Backend, samples: Sequence[Demonstration], micro_batch_tokens: int, factor: float, packing: Packing | None = None
+    backend: Backend,
+    samples: Sequence[Demonstration],
+    micro_batch_tokens: int,
+    factor: float,
+    packing: Packing | None = None,
+    safe_point: Callable[[], None] = lambda: None,
 ) -> StepFigures:
     """One optimizer step on `samples`, which every rank has whole and takes its part of. Collective.
 
     The loss is the mean over all completion tokens of the batch, however it is split over ranks and micro-batches and laid out
     (packing: as prefix trees by default).
+
+    safe_point: called by every rank before each micro-batch; what it raises ends the step, which then changes nothing.
     """
     world, packing = backend.world, packing or TreePacking()
     share = [samples[i] for i in packing.shares(samples, world.size)[world.rank]]
@@ -47,6 +54,7 @@ def sft_step(
     count = sum(len(s.completion_ids) for s in samples)
     sums = torch.zeros(2, dtype=torch.float64, device=backend.device)
     for index in range(passes):
+        safe_point()
         real = index < len(groups)
         batch = packing.collate(groups[index] if real else [NO_WORK]).to(backend.device)
         logprobs = batch.per_sample(backend.logprobs(batch)[0])

@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import torch
 
 from memory_env.files import publish, write_text
@@ -31,6 +29,7 @@ from writer_rl.model.lora import ADAPTER, has_adapter, merged, save_adapter
 from writer_rl.model.policy import Policy
 from writer_rl.train.backend import Backend
 from writer_rl.train.distributed import World
+from writer_rl.train.rng import rng_state, set_rng_state
 
 FORMAT = 1
 POINTERS = ("latest", "best")
@@ -73,7 +72,7 @@ class Checkpoints:
             draft.mkdir(parents=True)
         self.world.barrier()
         backend.save(draft)
-        torch.save(_rng_state(), draft / f"rng-{self.world.rank:05d}.pt")
+        torch.save(rng_state(), draft / f"rng-{self.world.rank:05d}.pt")
         weights = whole_weights(backend)
         if weights is not None:
             save_hf(backend.policy, weights, tokenizer, draft / "model")
@@ -101,7 +100,7 @@ class Checkpoints:
             backend.load(path)
             rng = path / f"rng-{self.world.rank:05d}.pt"
             if rng.is_file():  # more ranks than before: the new ones keep their own
-                _set_rng_state(torch.load(rng, weights_only=True))
+                set_rng_state(torch.load(rng, weights_only=True))
         except torch.OutOfMemoryError:
             raise
         except (RuntimeError, OSError, EOFError, UnpicklingError, KeyError) as error:
@@ -215,23 +214,3 @@ def _check_fits(path: Path, saved: Mapping[str, Any], here: Mapping[str, Any]) -
             f"{here['world_size']} with ZeRO {here['zero_stage']}; run it as it was, or begin a new run from its "
             f"weights: --model.path {path}/model"
         )
-
-
-def _rng_state() -> dict[str, Any]:
-    algorithm, keys, *rest = cast(tuple[Any, ...], np.random.get_state(legacy=True))
-    return {
-        "python": random.getstate(),
-        "numpy": [algorithm, torch.from_numpy(keys.astype(np.int64)), *rest],
-        "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
-    }
-
-
-def _set_rng_state(state: Mapping[str, Any]) -> None:
-    version, internal, gauss = state["python"]
-    random.setstate((version, tuple(internal), gauss))
-    algorithm, keys, *rest = state["numpy"]
-    np.random.set_state((algorithm, keys.numpy().astype(np.uint32), *rest))
-    torch.set_rng_state(state["torch"])
-    if state["cuda"] is not None and torch.cuda.is_available():
-        torch.cuda.set_rng_state(state["cuda"])

@@ -38,6 +38,7 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.received: int | None = None
+        self.agreed = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -58,6 +59,7 @@ class StopSignals:
         """Raise StopRequested on every rank if a signal has arrived on any. Collective."""
         signum = int(world.max([self.received or 0])[0])
         if signum:
+            self.agreed = True
             raise StopRequested(signum)
 
     def _receive(self, signum: int, _frame: FrameType | None) -> None:
