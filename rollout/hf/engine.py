@@ -69,7 +69,7 @@ class HFEngine:
         self._whole = True
         self._asleep = False
         self._closed = False
-        self._counts = {"prompt_tokens": 0.0, "computed_prompt_tokens": 0.0, "generated_tokens": 0.0, "seconds": 0.0}
+        self._counts = {"prompt_tokens": 0.0, "cached_prompt_tokens": 0.0, "generated_tokens": 0.0, "seconds": 0.0}
         self._known = KnownPrompts()
         self._keeping = False
         self._shares: bool | None = None  # whether the model can; None: not tried yet
@@ -109,9 +109,11 @@ class HFEngine:
         """See `rollout.engine.KeepsPrompts`."""
         self._require_awake("read_prompts")
         rows = [self._row(index, request) for index, request in enumerate(requests)]
+        counts = dict(self._counts)  # of what is sampled
         with self._sampling():
             for batch in _batches(rows, self._max_batch_tokens) if self._shares else ():
                 self._read(batch)
+        self._counts = counts
 
     def update_weights(self, named_tensors: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
         """Copy the tensors into the module; those that are the module's own storage are left alone.
@@ -158,8 +160,9 @@ class HFEngine:
         self.wake()
 
     def metrics(self) -> dict[str, float]:
-        """Prompt tokens, those of them that were computed, generated tokens and seconds in ``generate`` since the last call."""
+        """Counts since the last call, with ``cached_prompt_tokens`` (not computed) and ``prefix_cache_hit_rate`` (0 to 1)."""
         counts, self._counts = self._counts, dict.fromkeys(self._counts, 0.0)
+        counts["prefix_cache_hit_rate"] = counts["cached_prompt_tokens"] / max(counts["prompt_tokens"], 1.0)
         return counts
 
     def close(self) -> None:
@@ -190,13 +193,12 @@ class HFEngine:
     def _read(self, batch: Sequence[DecodeRow]) -> Rows:
         """The batch's prompts, read."""
         prompts = [row.prompt_ids for row in batch]
+        if not self._shares:
+            self._counts["cached_prompt_tokens"] += sum(map(len, prompts)) - sum(map(len, set(prompts)))
+            return PaddedRows(self._module, prompts, choose_logits=self._last_logits_only)
         before = self._known.computed
-        if self._shares:
-            rows: Rows = SharedRows(self._module, self._known, prompts, choose_logits=self._last_logits_only)
-            self._counts["computed_prompt_tokens"] += self._known.computed - before
-        else:
-            rows = PaddedRows(self._module, prompts, choose_logits=self._last_logits_only)
-            self._counts["computed_prompt_tokens"] += sum(map(len, set(prompts)))
+        rows = SharedRows(self._module, self._known, prompts, choose_logits=self._last_logits_only)
+        self._counts["cached_prompt_tokens"] += sum(map(len, prompts)) - (self._known.computed - before)
         return rows
 
     def _row(self, index: int, request: GenerationRequest) -> DecodeRow:

@@ -57,17 +57,17 @@ MEASURED = ("trainer", "repeat", "seconds", "tokens_per_s", "forwarded", "peak_m
 AGREE = 1e-3
 
 
-def save_model(folder: Path, size: str, seed: int, vocabulary: int) -> None:
-    """A random Qwen2 of this size; the same files for every trainer."""
+def save_model(folder: Path, shape: dict[str, Any], seed: int, vocabulary: int) -> None:
+    """A random Qwen2 of this shape; the same files for everybody who is compared."""
     import torch
     from tokenizers import Tokenizer, models
     from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedTokenizerFast, Qwen2Config
 
-    shape = SIZES[size]
-    config = Qwen2Config(
-        **shape, num_key_value_heads=shape["num_attention_heads"], vocab_size=vocabulary, tie_word_embeddings=True,
-        max_position_embeddings=4096, pad_token_id=0, eos_token_id=1, bos_token_id=None,
-    )  # fmt: skip
+    settings = {
+        "num_key_value_heads": shape["num_attention_heads"], "vocab_size": vocabulary, "tie_word_embeddings": True,
+        "max_position_embeddings": 4096, "pad_token_id": 0, "eos_token_id": 1, "bos_token_id": None,
+    }  # fmt: skip
+    config = Qwen2Config(**{**settings, **shape})
     torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     model.generation_config = GenerationConfig(pad_token_id=0, eos_token_id=1)
@@ -88,7 +88,7 @@ def prepare(folder: Path, row: str, size: str) -> dict[str, Any]:
     samples = recorded(row, size)
     (folder / "samples.json").write_text(json.dumps([asdict(s) for s in samples]))
     for seed, name in enumerate(("policy", "reference")):
-        save_model(folder / name, size, seed, vocabulary_of(row))
+        save_model(folder / name, SIZES[size], seed, vocabulary_of(row))
     sequences = [(*s.prompt_ids, *s.completion_ids) for s in samples]
     model = AutoModelForCausalLM.from_pretrained(folder / "policy")
     return {

@@ -1,6 +1,7 @@
 """The journal of a round's calls: nothing is sampled twice, and what is torn is sampled again."""
 
 from rollout.engine import Engine, Generation, GenerationRequest, SamplingParams
+from rollout.hf.engine import HFEngine
 from rollout.journal import JournaledEngine
 
 
@@ -86,3 +87,24 @@ def test_everything_else_is_the_engines_own(tmp_path):
         ("metrics",),
         ("close",),
     ]
+
+
+def test_what_the_journal_answers_is_read_before_more_is_sampled(tmp_path, model, tokenizer):
+    """A round that is begun again goes on to the last digit, though the engine keeps prompts from call to call."""
+    sampling = SamplingParams(max_new_tokens=3)
+    stem = tuple(range(10, 60))
+    calls = [
+        [GenerationRequest((*stem, *end), seed, sampling) for seed, end in enumerate(ends)]
+        for ends in ([(4,), (5, 6)], [(5,), (4, 7)], [(4, 7, 8), (9,)])
+    ]
+    whole = JournaledEngine(HFEngine(model, tokenizer), tmp_path / "whole.jsonl")
+    with whole.keep_prompts():
+        expected = [whole.generate(call) for call in calls]
+    first = JournaledEngine(HFEngine(model, tokenizer), tmp_path / "killed.jsonl")
+    with first.keep_prompts():
+        first.generate(calls[0]), first.generate(calls[1])
+    again = JournaledEngine(HFEngine(model, tokenizer), tmp_path / "killed.jsonl")
+    with again.keep_prompts():
+        assert [again.generate(call) for call in calls] == expected
+        # Of the last call only what parts from the earlier ones was computed.
+        assert again.metrics()["cached_prompt_tokens"] > 2 * len(stem)

@@ -92,7 +92,7 @@ def test_equal_prompts_are_read_once_and_sampled_apart(model, tokenizer, forward
     batch = [GenerationRequest((first, second)[i % 2].prompt_ids, i, first.sampling) for i in range(10)]
     engine = HFEngine(model, tokenizer)
     out = engine.generate(batch)
-    assert engine.metrics()["computed_prompt_tokens"] == len(first.prompt_ids) + len(second.prompt_ids)
+    assert engine.metrics()["cached_prompt_tokens"] == 4 * (len(first.prompt_ids) + len(second.prompt_ids))
     for request, generation in zip(batch, out, strict=True):
         expected = forward_logprobs(model, request.prompt_ids, generation.token_ids)
         torch.testing.assert_close(torch.tensor(generation.logprobs), expected, atol=1e-5, rtol=0)

@@ -110,11 +110,16 @@ def test_later_calls_begin_from_what_earlier_ones_read(data, calls, few_at_once)
             requests = [GenerationRequest(prompt, data.draw(SEED), sampling) for prompt in prompts]
             agree(model, requests, engine.generate(requests))
             new = len(PrefixTree.of([*before, *prompts])) - len(PrefixTree.of(before))
-            computed = engine.metrics()["computed_prompt_tokens"]
+            computed = computed_by(engine)
             # A prompt's last token is always computed, however often its part of the tree is read.
             assert new <= computed <= new + len(set(prompts))
             before = prompts
     assert engine._known.computed and not engine._known._layers
+
+
+def computed_by(engine):
+    metrics = engine.metrics()
+    return metrics["prompt_tokens"] - metrics["cached_prompt_tokens"]
 
 
 def requests_of(*prompts, tokens=4):
@@ -126,7 +131,8 @@ def test_each_distinct_token_of_a_call_is_computed_once(model, tokenizer):
     prompts = [[*range(10, 60), *range(100 * i, 100 * i + 5)] for i in (1, 1, 2, 3)]
     engine.generate(requests_of(*prompts))
     metrics = engine.metrics()
-    assert metrics["prompt_tokens"] == 4 * 55 and metrics["computed_prompt_tokens"] == 50 + 3 * 5
+    assert metrics["prompt_tokens"] == 4 * 55 and metrics["cached_prompt_tokens"] == 4 * 55 - (50 + 3 * 5)
+    assert metrics["prefix_cache_hit_rate"] == (220 - 65) / 220
 
 
 def test_groups_that_end_before_others_leave_their_trunk(model, tokenizer):
