@@ -34,11 +34,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from rollout.engine import GenerationRequest, SamplingParams
+
+HERE = Path(__file__).resolve().parent
 
 SIZES: dict[str, dict[str, Any]] = {
     "1M": {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 384},
