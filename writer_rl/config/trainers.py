@@ -51,7 +51,11 @@ class TrainerSection(SettingsSection):
     resume: str = "auto"
     """auto: go on from the run directory's last checkpoint if there is one; never: refuse a used one; or a checkpoint."""
     keep_checkpoints: PositiveInt = 2
-    """Old checkpoints that stay, beside the best."""
+    """Checkpoints to go on from that stay (weights, master copies and optimizer: 16 bytes a parameter in bfloat16)."""
+    weights_every: PositiveInt | None = None
+    """Rounds (SFT: steps) between light checkpoints, weights alone (2 bytes a parameter); null: only the best and at the end."""
+    keep_weights: PositiveInt = 2
+    """Light checkpoints that stay, beside the best."""
 
     @field_validator("betas")
     @classmethod
@@ -90,7 +94,7 @@ class GRPOTrainer(TrainerSection):
     returns with R_mem's gain over the position before (difference); returns of G completions that were written from one memory
     (local, no questions); returns of those that were written from equal memories (anchor)."""
     checkpoint_every: PositiveInt = 1
-    """Rounds between checkpoints."""
+    """Rounds between checkpoints to go on from."""
 
 
 class CurriculumStage(SettingsSection):
@@ -150,6 +154,6 @@ class SFTTrainer(TrainerSection):
     best_of: str | None = None
     """A GRPO run whose best completion of every position and round is learnt in place of the teacher's (rejection sampling)."""
     checkpoint_every: PositiveInt = 200
-    """Optimizer steps between checkpoints."""
+    """Optimizer steps between checkpoints to go on from."""
     log_every: PositiveInt = 1
     """Optimizer steps that one line of metrics.jsonl (and one on the console) sums up."""

@@ -106,8 +106,7 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
         ranks = self.world.gather(measure.rank_figures(update, self.engine.metrics(), clock))
         self._record(groups, update, evaluated, clock, config.trainer.lr * factor, ranks)
         self._require_steady_sampler(groups, update, ranks)
-        if is_best or self.state.round % config.trainer.checkpoint_every == 0:
-            self.save(is_best)
+        self.save_if_due(config.trainer.checkpoint_every, is_best)
 
     def _update(self, groups: Sequence[Group], factor: float) -> UpdateReport:
         """One policy update on the round's samples, shared out over the ranks; counts the round."""

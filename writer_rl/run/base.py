@@ -64,7 +64,9 @@ class TrainingRun(ABC, Generic[ConfigT, StateT]):
         self.config, self.world, self.stop = config, world, stop
         self.directory = RunDirectory.open(config)
         self.resumed_from: Path | None = world.decided_by_main(lambda: self.directory.claim(config))
-        self.checkpoints = Checkpoints(self.directory.checkpoints, world, config.trainer.keep_checkpoints)
+        self.checkpoints = Checkpoints(
+            self.directory.checkpoints, world, config.trainer.keep_checkpoints, config.trainer.keep_weights
+        )
         self.checkpoint_seconds = 0.0
         self._saved_round: int | None = None
         self._keys: set[str] | None = None
@@ -141,15 +143,24 @@ class TrainingRun(ABC, Generic[ConfigT, StateT]):
         self.directory.append_metrics(record)
         self.tracker.log(record, line(record), rounds)
 
-    def save(self, best: bool = False) -> None:
-        """Write a checkpoint, unless the newest is of this very round. Collective."""
+    def save_if_due(self, every: int, best: bool) -> None:
+        """After a round: a checkpoint to go on from `every` so many rounds; a light one where its weights are due or the best."""
+        number, weights_every = self.state.round, self.config.trainer.weights_every
+        if number % every == 0:
+            self.save(best)
+        elif best or (weights_every is not None and number % weights_every == 0):
+            self.save(best, light=True)
+
+    def save(self, best: bool = False, light: bool = False) -> None:
+        """Write a checkpoint to go on from, unless the newest is of this very round; or a light one. Collective."""
         if self._saved_round == self.state.round and not best:
             return
         started = time.perf_counter()
         self.tracker.phase("checkpoint")
-        self.checkpoints.save(self.state.round, self.backend, self.tokenizer, self.state.to_dict(), best)
-        self.saved()
-        self._saved_round = self.state.round
+        self.checkpoints.save(self.state.round, self.backend, self.tokenizer, self.state.to_dict(), best, light)
+        if not light:
+            self.saved()
+            self._saved_round = self.state.round
         self.checkpoint_seconds = time.perf_counter() - started
 
     def require_progress(self, reason: str) -> None:

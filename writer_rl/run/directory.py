@@ -38,7 +38,11 @@ FREE_KEYS: tuple[str, ...] = (
     "reward.qa.deadline_s",
 )
 FREE_KEYS += tuple(
-    f"trainer.{key}" for key in ("steps", "resume", "keep_checkpoints", "checkpoint_every", "max_consecutive_skips", "threads")
+    f"trainer.{key}"
+    for key in (
+        "steps", "resume", "keep_checkpoints", "checkpoint_every", "weights_every", "keep_weights", "max_consecutive_skips",
+        "threads",
+    )  # fmt: skip
 )
 """Settings (or sections) that may differ when a run goes on: they do not decide what it computes."""
 
@@ -98,7 +102,7 @@ class RunDirectory:
             self.require_unused()
             return None
         auto = resume == "auto"
-        checkpoint = pointed_checkpoint(self.checkpoints, "latest") if auto else find_checkpoint(resolve(resume))
+        checkpoint = pointed_checkpoint(self.checkpoints, "latest") if auto else find_checkpoint(resolve(resume), resumable=True)
         if checkpoint is not None:
             _require_same_training(checkpoint, read_state(checkpoint), config)
             if auto:

@@ -113,8 +113,7 @@ class SFTRun(TrainingRun[SFTConfig, SFTState]):
             evaluated, is_best = self.evaluate(self.engine, due=state.round % self.config.evaluation.every == 0 or last)
         if ended or len(self.window) == trainer.log_every or evaluated.get("evaluation/phi") is not None:
             self._record(stage, number, evaluated, trainer.lr * factor)
-        if is_best or state.round % trainer.checkpoint_every == 0:
-            self.save(is_best)
+        self.save_if_due(trainer.checkpoint_every, is_best)
         self.require_progress(
             ": each had a loss or gradient that is not finite; lower trainer.lr or trainer.max_grad_norm, or begin again from "
             "sound weights"

@@ -166,12 +166,17 @@ class Backend:
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def save(self, folder: Path) -> None:
-        """Write parameters and optimizer state under `folder`, each rank its part. Collective."""
-        self.engine.save_checkpoint(str(folder), tag="engine", save_latest=False)
+        """Write trained parameters and optimizer state under `folder`, each rank its part. Collective."""
+        frozen = self._frozen()
+        self.engine.save_checkpoint(str(folder), tag="engine", save_latest=False, exclude_frozen_parameters=frozen)
+
+    def _frozen(self) -> bool:
+        """Whether parameters are frozen: an adapter's base, which lies where the run got it from."""
+        return any(not parameter.requires_grad for parameter in self.policy.parameters())
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote with the same number of ranks and ZeRO stage. Collective."""
-        path, _ = self.engine.load_checkpoint(str(folder), tag="engine")
+        path, _ = self.engine.load_checkpoint(str(folder), tag="engine", load_module_strict=not self._frozen())
         if path is None:
             raise BackendError(f"{folder}: holds no state of a DeepSpeed engine")
 

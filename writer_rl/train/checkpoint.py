@@ -1,13 +1,17 @@
 """Checkpoints that are whole or absent, hold everything that decides the rest of a run, and are plain Hugging Face inside.
 
 checkpoints/
-  latest                 the name of the newest checkpoint; moved last, so a reader never sees half of one
+  latest                 the name of the newest one that a run can go on from; moved last, so a reader never sees half of one
   best                   the name of the best one by evaluation
   000012/                after 12 rounds (GRPO) or steps (SFT)
     state.json           counters, policy version, order position, world size, reference, ...
-    engine/              DeepSpeed's parameters and optimizer state, one part per rank where ZeRO shards them
-    rng-00000.pt         random number generators, per rank
     model/               the model as `from_pretrained` reads it, an adapter merged; the adapter apart in model/adapter/
+    engine/              DeepSpeed's parameters and optimizer state, one part per rank where ZeRO shards them; of an adapter run
+                         without the frozen base, which is in `model.path`
+    rng-00000.pt         random number generators, per rank
+
+A light one has state.json and model/ alone: 2 bytes a parameter in bfloat16, where one to go on from has 16. It is for
+evaluation, export and `--model.path`.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ class CheckpointError(ValueError):
 class Checkpoints:
     """The checkpoints of one run directory. Every method but the look-ups is collective.
 
-    keep: how many of the newest stay, beside the best.
+    keep: how many of the newest to go on from stay; keep_weights: how many of the newest light ones. The best stays anyway.
 
     Example:
         checkpoints = Checkpoints(run / "checkpoints", world, keep=2)
@@ -50,29 +54,44 @@ class Checkpoints:
         state = checkpoints.restore(checkpoints.latest(), backend)      # {"round": 12, ...}
     """
 
-    def __init__(self, folder: Path, world: World, keep: int = 2) -> None:
-        self.folder = folder
-        self.world = world
-        self.keep = keep
+    def __init__(self, folder: Path, world: World, keep: int = 2, keep_weights: int = 2) -> None:
+        self.folder, self.world = folder, world
+        self.keep, self.keep_weights = keep, keep_weights
 
     def latest(self) -> Path | None:
-        """The newest complete checkpoint, if there is one."""
+        """The newest complete checkpoint that a run can go on from, if there is one."""
         return pointed_checkpoint(self.folder, "latest")
 
     def best(self) -> Path | None:
         """The best checkpoint by evaluation, if one was marked."""
         return pointed_checkpoint(self.folder, "best")
 
-    def save(self, number: int, backend: Backend, tokenizer: Tokenizer, state: Mapping[str, Any], best: bool = False) -> Path:
-        """Write checkpoint `number`, then point to it, then remove the old ones. `state` must be JSON."""
+    def save(
+        self,
+        number: int,
+        backend: Backend,
+        tokenizer: Tokenizer,
+        state: Mapping[str, Any],
+        best: bool = False,
+        light: bool = False,
+    ) -> Path:
+        """Write checkpoint `number`, then point to it, then remove the old ones. `state` must be JSON.
+
+        light: weights alone. Where one to go on from has this number already, it stays.
+        """
         final = self.folder / f"{number:06d}"
+        if light and self.world.decided_by_main(lambda: is_resumable(final)):
+            if best and self.world.is_main:
+                self._point("best", final)
+            return final
         draft = self.folder / f".{final.name}.draft"
         if self.world.is_main:
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir(parents=True)
         self.world.barrier()
-        backend.save(draft)
-        torch.save(rng_state(), draft / f"rng-{self.world.rank:05d}.pt")
+        if not light:
+            backend.save(draft)
+            torch.save(rng_state(), draft / f"rng-{self.world.rank:05d}.pt")
         weights = whole_weights(backend)
         if weights is not None:
             save_hf(backend.policy, weights, tokenizer, draft / "model")
@@ -81,7 +100,8 @@ class Checkpoints:
         self.world.barrier()
         if self.world.is_main:
             publish(draft, final)  # over what a run left that was killed before it moved the pointer
-            self._point("latest", final)
+            if not light:
+                self._point("latest", final)
             if best:
                 self._point("best", final)
             self._prune()
@@ -91,10 +111,15 @@ class Checkpoints:
     def restore(self, path: Path, backend: Backend) -> dict[str, Any]:
         """Load parameters, optimizer and random states; returns the state that `save` was given.
 
-        Raises CheckpointError for another model's checkpoint, and for another number of ranks or ZeRO stage, whose optimizer
-        parts would not fit.
+        Raises CheckpointError for a light one, for another model's checkpoint, and for another number of ranks or ZeRO stage,
+        whose optimizer parts would not fit.
         """
         state = read_state(path)
+        if not is_resumable(path):
+            raise CheckpointError(
+                f"{path}: holds weights alone, no optimizer; begin a new run from them: --model.path {path}/model, or go on from "
+                f"{self.latest() or 'one with an engine/ folder'}"
+            )
         _check_fits(path, state, _description(backend))
         try:
             backend.load(path)
@@ -121,7 +146,8 @@ class Checkpoints:
 
     def _prune(self) -> None:
         complete = sorted(p for p in self.folder.iterdir() if p.name.isdigit())
-        kept = {*complete[-self.keep :], self.best(), self.latest()}
+        whole, light = ([p for p in complete if is_resumable(p) is resumable] for resumable in (True, False))
+        kept = {*whole[-self.keep :], *light[-self.keep_weights :], self.best(), self.latest()}
         for path in complete:
             if path not in kept:
                 shutil.rmtree(path)
@@ -129,22 +155,34 @@ class Checkpoints:
             shutil.rmtree(draft)
 
 
+def is_resumable(path: Path) -> bool:
+    """Whether a run can go on from a checkpoint; a light one holds weights alone."""
+    return (path / "engine").is_dir()
+
+
 def pointed_checkpoint(folder: Path, pointer: str) -> Path | None:
     """The complete checkpoint that `folder`/latest or best names, if there is one.
 
-    Where a copy of the run has lost its `latest`, that is the complete one with the highest number.
+    Where a copy of the run has lost its `latest`, that is the one to go on from with the highest number.
     """
     file = folder / pointer
     path = folder / file.read_text(encoding="utf-8").strip() if file.is_file() else None
     if path is not None and (path / "state.json").is_file():
         return path
-    complete = [p for p in folder.glob("[0-9]*") if p.name.isdigit() and (p / "state.json").is_file()]
-    return max(complete, key=lambda p: int(p.name), default=None) if pointer == "latest" else None
+    return max(filter(is_resumable, _complete(folder)), key=_number, default=None) if pointer == "latest" else None
 
 
-def find_checkpoint(path: Path) -> Path:
+def _complete(folder: Path) -> list[Path]:
+    return [p for p in folder.glob("[0-9]*") if p.name.isdigit() and (p / "state.json").is_file()]
+
+
+def _number(path: Path) -> int:
+    return int(path.name)
+
+
+def find_checkpoint(path: Path, resumable: bool = False) -> Path:
     """`path` if it is a checkpoint, the one it points to if it is `latest` or `best`, else the newest of the run directory or
-    checkpoints folder that it is.
+    checkpoints folder that it is (resumable: the newest to go on from).
 
     Raises CheckpointError where there is none.
     """
@@ -155,7 +193,9 @@ def find_checkpoint(path: Path) -> Path:
     for folder in (path, path / "checkpoints"):
         if (folder / "state.json").is_file():
             return folder
-        newest = pointed_checkpoint(folder, "latest")
+        latest = pointed_checkpoint(folder, "latest")
+        lighter = [] if resumable else [p for p in _complete(folder) if not is_resumable(p)]
+        newest = max([*lighter, *([latest] if latest else [])], key=_number, default=None)
         if newest is not None:
             return newest
     raise CheckpointError(f"{path}: no checkpoint (a folder with state.json, or a run directory that has one)")

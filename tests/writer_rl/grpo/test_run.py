@@ -147,6 +147,21 @@ def test_a_signal_saves_even_when_checkpoints_are_rare(folder, whole):
     assert_same_run(run, whole)
 
 
+def test_the_best_and_the_weights_that_are_due_are_light_and_resuming_makes_them_again(folder, whole):
+    run = folder / "light"
+    settings = ["--trainer.checkpoint_every", "3", "--trainer.weights_every", "1", "--trainer.keep_weights", "9"]
+    arguments = [folder / "config.yaml", "--output_dir", str(run), *settings]
+    assert train(*arguments, event="SIGKILL rollout 9") == [-9]
+
+    def kinds():
+        return {p.name: (p / "engine").is_dir() for p in (run / "checkpoints").glob("0*")}
+
+    assert kinds()["000001"] is False and kinds()["000003"] is True
+    assert train(*arguments) == [0]
+    assert kinds() == {"000001": False, "000002": False, "000003": True, "000004": True}
+    assert_same_run(run, whole)
+
+
 def test_going_on_from_a_named_checkpoint_in_a_new_directory(folder, whole):
     run = folder / "branch"
     checkpoint = whole / "checkpoints" / "000002"

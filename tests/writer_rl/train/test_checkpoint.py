@@ -72,6 +72,55 @@ def test_the_last_ones_and_the_best_stay(tmp_path, world, trained):
     assert (checkpoints.latest().name, checkpoints.best().name) == ("000006", "000002")
 
 
+def test_light_ones_hold_weights_alone_and_have_a_keep_rule_of_their_own(tmp_path, world, trained):
+    checkpoints = Checkpoints(tmp_path, world, keep=1, keep_weights=2)
+    for number in range(1, 10):
+        state = {"round": number}
+        checkpoints.save(number, trained, make_tokenizer(), state, best=number == 2, light=number not in (4, 8))
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.isdigit()) == ["000002", "000007", "000008", "000009"]
+    assert sorted(p.name for p in (tmp_path / "000009").iterdir()) == ["model", "state.json"]
+    assert (checkpoints.latest().name, checkpoints.best().name) == ("000008", "000002")
+    assert find_checkpoint(tmp_path).name == "000009" and find_checkpoint(tmp_path, resumable=True).name == "000008"
+    (tmp_path / "latest").unlink()
+    assert checkpoints.latest().name == "000008"
+
+
+def test_a_light_one_takes_no_other_ones_place_and_no_run_goes_on_from_it(tmp_path, world, trained):
+    checkpoints = save(tmp_path, world, trained, [3])
+    checkpoints.save(3, trained, make_tokenizer(), {"round": 3}, best=True, light=True)
+    assert checkpoints.best() == checkpoints.latest() and (tmp_path / "000003" / "engine").is_dir()
+    light = checkpoints.save(4, trained, make_tokenizer(), {"round": 4}, light=True)
+    with pytest.raises(CheckpointError, match=r"weights alone.*--model.path .*000004/model, or go on from .*000003"):
+        checkpoints.restore(light, trained)
+
+
+@pytest.mark.parametrize("stage", [0, 2, 3])
+def test_an_adapters_checkpoints_leave_the_frozen_base_out_and_come_back(tmp_path, world, stage):
+    from writer_rl.config import LoRASection, ModelSection
+    from writer_rl.model.lora import add_adapter
+
+    sizes = {"hidden_size": 128, "intermediate_size": 256}
+
+    def adapted(seed):
+        policy = add_adapter(Policy(make_model(**sizes)), ModelSection(lora=LoRASection(rank=2)), seed=seed)
+        return Backend(policy, GRPOTrainer(zero_stage=stage, lr=1e-2), world)
+
+    backend = adapted(0)
+    accumulate(backend, [ragged_samples()])
+    backend.step()
+    checkpoints = save(tmp_path, world, backend, [1])
+    frozen = sum(p.numel() for p in make_model(**sizes).parameters()) * 4
+    written = sum(file.stat().st_size for file in (tmp_path / "000001" / "engine").rglob("*") if file.is_file())
+    assert written < frozen / 2
+    fresh = adapted(1)
+    checkpoints.restore(checkpoints.latest(), fresh)
+    for each in (backend, fresh):
+        accumulate(each, [ragged_samples()])
+        each.step()
+    ours, theirs = (module.whole_weights(each) for each in (backend, fresh))
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
 @pytest.mark.parametrize("moment", [(module, "save_hf"), (module, "publish"), (module, "write_text")])
 def test_a_save_that_breaks_off_leaves_the_one_before(tmp_path, world, trained, monkeypatch, moment):
     checkpoints = save(tmp_path, world, trained, [1])
