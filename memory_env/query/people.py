@@ -135,6 +135,8 @@ def _is_name(text: str, start: int, end: int, members: tuple[str, ...]) -> bool:
         )
     if word[:1].isupper():
         return True
+    if re.match(r"\W*[A-Z]", text):
+        return False  # whoever begins with a capital writes names with one
     # In lower case: "what does will do", "will's job", "about mark"; not "will the group ..." or "what will he do".
     return bool(_BEFORE_NAME.search(before)) and not re.match(r"\s+(?:the|a|an|he|she|they|we|you|i|it|there)\b", after, re.I)
 

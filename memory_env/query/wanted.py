@@ -62,7 +62,7 @@ _SUBJECT_NOUN = re.compile(
 )
 _POSSESSED = re.compile(r"XX(?:'s|’s|['’])\s+(?:[a-z]+\s+){0,2}?(?P<noun>[a-z]+)\b")
 _OWNER_OF = re.compile(r"\b(?P<noun>[a-z]+)\s+of\s+XX\b")
-_HAS = re.compile(r"\b(?:does|did|has|have)\s+XX\s+(?:have|own|got)\b", re.IGNORECASE)
+_HAS = re.compile(r"^\W*what\s+(?:\w+\s+)?(?:does|did|has)\s+XX\s+(?P<verb>have|own|got|want)\W*$", re.IGNORECASE)
 _PERSON = re.compile(
     r"^\W*(?:and\s+|so\s+|but\s+)?(?:who|whom|whose|which\s+(?:member|person|one|of\s+(?:us|them)))\b", re.IGNORECASE
 )
@@ -74,7 +74,7 @@ class Wanted:
     """`words`: canonical terms an answer must hold enough of; `must`: those it must hold whatever else. `sayer`: who has to have
     said it. `about`: whom it must be about ("" for anyone). `beside`: further members it must name. `kin`: it is about somebody
     of theirs ("Bob's brother"). `tells`: "time", "place", "number" or "". `identity`: who somebody is. `persons`: the answer is
-    a person. `negated`: the question is.
+    a person. `negated`: the question is. `verb`: "have" or "want" where the question holds no other word.
 
     Example: "Where does Bob's brother live?" -> Wanted(words={"liv", "brother"}, must={"brother"}, about="Bob",
     kin="brother", tells="place")
@@ -91,6 +91,7 @@ class Wanted:
     persons: bool = False
     negated: bool = False
     questions: bool = False
+    verb: str = ""
 
     @property
     def enough(self) -> int:
@@ -128,11 +129,14 @@ def wanted(question: str, reading: QuestionReading) -> Wanted:
         must |= {canonical(term) for term in terms(subject["noun"])} - _GENERIC
     if kin:
         must.add(canonical(kin))
+    has = _HAS.match(marked)
+    verb = {"want": "want"}.get(has["verb"].lower(), "have") if has else ""
     tells = next((kind for kind, pattern in _TELLS.items() if pattern.search(question)), "")
     return Wanted(
         found | must, frozenset(must), sayer, about, beside, kin, tells,
         identity=bool(_IDENTITY.match(marked)),
         persons=bool(_PERSON.match(question)), negated=bool(_NEGATED.search(question)), questions=bool(_ASKING.search(issue)),
+        verb=verb,
     )  # fmt: skip
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from memory_env.query.answer.quoted import SAYING, member_called, passages, put_in_a_mouth
 from memory_env.query.people import find_people
 
 _KIN_WORDS = """
@@ -60,27 +61,29 @@ _QUESTION = re.compile(
 _UNREAL = re.compile(
     r"\b(?:wish|if only|would(?:n['’]t)? (?:love|like|rather) to|imagine|pretend|suppose|in a dream|just kidding|joking"
     r"|april fool)\b"
-    r"|^if\b|\bi['’]d (?:love|like|rather)\b|\bas if\b|\bmight\b",
+    r"|^(?:even |what |only )?if\b|\bi['’]d (?:love|like|rather)\b|\bas if\b|\bmight\b|\bwould\b.*\bif\b"
+    r"|^(?:unless|in case|provided|as long as|hypothetically)\b|^(?:had|were|should) (?:i|we|you|he|she|they)\b"
+    r"|^(?:let['’]?s )?say (?:i|we|you)\b"
+    r"|\b(?:would|could|should|might)(?:['’]ve| have)\b",
     re.IGNORECASE,
+)
+# What is said and not meant: a mark in the sentence, or the next one that takes it back ("I love tax forms. Not.").
+_UNMEANT = re.compile(r"🙄|🙃|(?:^|\s)/s\b")
+_TAKEN_BACK = re.compile(
+    r"^\W*(?:not|nope|jk|(?:just |only )?(?:kidding|joking)|in your dreams|yeah,? right|i wish|april fools?)\W*$"
+    r"|^\W*(?:i was|that was|it was|i['’]?m)\s+(?:just |only |of course )*"
+    r"(?:joking|kidding|a joke|sarcasm|being sarcastic|sarcastic|ironic)\b",
+    re.IGNORECASE,
+)
+_OF_MINE = re.compile(
+    r"^(?:the|a|an|one|some|all)\s+(?P<head>\w+(?:\s\w+)?)\s+of\s+(?:mine\b|(?:my|our)\s+(?P<whose>\w+))", re.IGNORECASE
 )
 _NEGATED = re.compile(
     r"\b(?:not|never|no longer|nobody|no one|no|nor|neither|none|without|cannot|cant|dont|doesnt|didnt|isnt|wont)\b"
     r"|n['’]t\b", re.IGNORECASE
 )
-_SAYING = (
-    r"(?:says?|said|saying|tells?|told|thinks?|thought|believes?|believed|claims?|claimed|wrote|writes|mentioned|mentions|reckons|insists|insisted"
-    r"|heard|promised|announced|admitted|texted|posted|replied|answered|asked|goes|went|was like|is like)"
-)
-_REPORTED = re.compile(rf"\b{_SAYING}\b(?:\s+(?:me|us|that|to me|everyone|everybody))*\W*", re.IGNORECASE)
-_QUOTED = re.compile(r"[\"“„«](?P<text>[^\"”“»]{3,})[\"”»]|(?<!\w)['‘](?P<single>[^'’]{3,}(?:['’]\w[^'’]*)*)['’](?!\w)")
-_FORWARDED = re.compile(
-    r"^\s*(?:\[\s*forwarded(?:\s+from\s+(?P<from>[^\]]*))?\s*\]|(?:forwarded(?:\s+message)?|fwd?)(?:\s+from\s+(?P<other>[^:\n]+))?\s*[:\]])\s*",
-    re.IGNORECASE,
-)
-_PASTED = re.compile(
-    r"^\W*(?:\[[^\]]{0,40}\]\s*)?(?P<who>[^:\n,.!?]{1,40}?)(?:,\s*\[[^\]]*\]|\s*\(\d{1,2}:\d\d\)|\s*@[^:]*)?:\s+(?=\S)"
-)
 _VOCATIVE = re.compile(r"^\W*@?(?P<who>[^\W\d_][\w .'’-]{0,38}?)\s*[,:!]\s+")
+_CALLED = re.compile(r"^\W*@?(?P<who>[^\W\d_][\w .'’-]{0,38}?)\s+(?=(?:you|your|u|ur)(?:['’]\w+)?\b)")
 STRANGER = "a stranger"
 _ENDS = re.compile(r"[.!?…:;)\"”]\s*$")
 
@@ -111,49 +114,25 @@ class Clause:
 
 def clauses(text: str, speaker: str, roster: tuple[str, ...]) -> list[Clause]:
     """The clauses of a message of `speaker`, in order."""
-    forwarded = _FORWARDED.match(text)
-    if forwarded:
-        author = _member((forwarded["from"] or forwarded["other"] or "").strip(), roster)
-        return _parts(text[forwarded.end() :], author, roster, own=False)
     found: list[Clause] = []
-    for line in text.splitlines():
-        if line.lstrip().startswith(">"):
-            found += _parts(line.lstrip("> "), "", roster, own=False)
-            continue
-        rest, quotes = _without_quotes(line, roster)
-        found += _parts(rest, speaker, roster, own=True) + quotes
+    for passage in passages(text, speaker, roster):
+        found += _parts(passage.text, passage.author, roster, passage.own)
     return found
-
-
-def _without_quotes(line: str, roster: tuple[str, ...]) -> tuple[str, list[Clause]]:
-    """A line without the words in quotation marks, and those as clauses of whoever the line says said them."""
-    quotes: list[Clause] = []
-    kept, place = [], 0
-    for match in _QUOTED.finditer(line):
-        words = match["text"] or match["single"]
-        if len(words.split()) < 3:
-            continue
-        around = line[: match.start()] + " " + line[match.end() :]
-        said = [named for named in find_people(around, roster) if len(named.members) == 1]
-        reported = _REPORTED.search(around)
-        author = said[0].members[0] if said and (reported or len(said) == 1) else ""
-        quotes += _parts(words, author, roster, own=False)
-        kept.append(line[place : match.start()])
-        place = match.end()
-    return "".join([*kept, line[place:]]), quotes
 
 
 def _parts(text: str, speaker: str, roster: tuple[str, ...], own: bool) -> list[Clause]:
     found: list[Clause] = []
-    for sentence in _SENTENCE.split(text):
+    sentences = _SENTENCE.split(text)
+    for sentence, after in zip(sentences, (*sentences[1:], ""), strict=True):
         asks = sentence.rstrip().endswith("?")
-        pasted = _PASTED.match(sentence)
-        author = _member(pasted["who"].strip(), roster) if pasted else ""
-        if pasted and author and author != speaker and own and not asks:
-            # "Bob: I hate olives" may be a line of Bob's that somebody pasted, or words to Bob; either way not the speaker's own.
-            found += _parts(sentence[pasted.end() :], author, roster, own=False)
+        other = put_in_a_mouth(sentence, speaker, roster) if own and not asks else None
+        if other is not None:
+            found += _parts(other.text, other.author, roster, own=False)
             continue
-        found += [_clause(part, speaker, roster, own, asks) for part in _divided(sentence)]
+        unmeant = takes_back(after) or bool(_UNMEANT.search(sentence))
+        for part in _divided(sentence):
+            clause = _clause(part, speaker, roster, own, asks)
+            found.append(replace(clause, unreal=True) if unmeant else clause)
     return found
 
 
@@ -187,9 +166,11 @@ def _clause(text: str, speaker: str, roster: tuple[str, ...], own: bool, asks: b
 def _core(text: str, roster: tuple[str, ...]) -> tuple[str, str]:
     """A clause without greetings and the name it calls to, and the member it calls to."""
     core, addressee = _OPENING.sub("", text.strip()), ""
-    called = _VOCATIVE.match(core)
-    member = _member(called["who"], roster) if called else ""
-    if called and member:
+    for pattern in (_VOCATIVE, _CALLED):
+        called = pattern.match(core)
+        member = member_called(called["who"], roster) if called else ""
+        if not called or not member:
+            continue
         core, addressee = _OPENING.sub("", core[called.end() :]), member
     return core.strip(" -–—*•"), addressee
 
@@ -212,8 +193,11 @@ def _subject(core: str, speaker: str, roster: tuple[str, ...]) -> _Subject:
         return _Subject(of=speaker, other=_thing(own["rest"]))
     if _SELF.match(core):
         return _Subject(speaker)
+    distant = _OF_MINE.match(core)
+    if distant:
+        return _Subject(of=speaker, other=f"{distant['head']} {distant['whose'] or 'friend'}".lower())
     reported = re.match(
-        rf"(?:according to\s+)?(?P<who>.{{1,40}}?)\s+(?:\w+ly\s+|just\s+|also\s+|has\s+|had\s+)?(?:{_SAYING})\b", core
+        rf"(?:according to\s+)?(?P<who>.{{1,40}}?)\s+(?:\w+ly\s+|just\s+|also\s+|has\s+|had\s+)?(?:{SAYING})\b", core
     )
     for who in (reported["who"] if reported else "", core):
         named = next((each for each in find_people(who, roster) if each.start == 0 and len(each.members) == 1), None)
@@ -249,11 +233,9 @@ def _thing(rest: str) -> str:
     return (before_verb[1] if before_verb else " ".join(rest.split()[:2])).lower().strip(".,!?")
 
 
-def _member(name: str, roster: tuple[str, ...]) -> str:
-    """The member that a whole text names; "" for none, several, or a text that says more."""
-    people = find_people(name, roster) if name else ()
-    whole = people and people[0].start == 0 and people[0].end == len(name.strip())
-    return people[0].members[0] if whole and len(people[0].members) == 1 else ""
+def takes_back(text: str) -> bool:
+    """Whether a sentence says that the one before it was not meant: "Not.", "just kidding"."""
+    return bool(_TAKEN_BACK.match(text))
 
 
 def unfinished(text: str) -> bool:

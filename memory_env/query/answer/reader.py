@@ -9,58 +9,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from memory_env.query.answer.clauses import KIN, STRANGER, Clause, addressed, called_upon, clauses, goes_on, unfinished
+from memory_env.query.answer.clauses import KIN, STRANGER, Clause
 from memory_env.query.answer.offline_answer import option_texts
+from memory_env.query.answer.testimony import Testimony, testimonies
 from memory_env.query.people import readings
-from memory_env.query.protocol import Answer, Evidence, EvidenceItem, Question, blind
+from memory_env.query.protocol import Answer, Evidence, Question, blind
 from memory_env.query.source_digest import source_digest
 from memory_env.query.synonyms import canonical_terms, holds
 from memory_env.query.wanted import Wanted, answers_kind, kind_of, wanted
 from memory_env.records import GROUP, VERBATIM_UTYPE
-from memory_env.text import one_line
 
 NOT_RECORDED = "not recorded"
 _MOST = 3
-_REPLY_TURNS = 3
-_LONGEST_QUOTE = 400
 # What makes one statement a better answer than another that holds as many of the question's words.
 _RIGHT_KIND, _OWN_WORDS, _RECORD, _ASKED_BEFORE, _IN_A_QUESTION = 0.30, 0.05, 0.15, -0.10, -0.30
 _INTRODUCES = re.compile(
     r"\b(?:i am|i['’]m|im|my name is)\b|^\W*[A-Z][\w ]*\b(?:is|was)\s+(?:\w+\s+)?(?:a|an|the|my|our|your|\w+['’]s)\b", re.I
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Testimony:
-    """A record, or a message with what its speaker says in it. `context`: the terms of the question that it replies to,
-    `asked` that question's kind (`kind_of`), `asker` whose it is.
-
-    `place` orders statements by time; `who` is its label: the speaker of a message, the owner of a record.
-    """
-
-    item: EvidenceItem
-    text: str
-    who: str
-    parts: tuple[Clause, ...]
-    context: frozenset[str] = frozenset()
-    asked: str = ""
-    asker: str = ""
-    place: int = 0
-    older: bool = False
-
-    @property
-    def said_by(self) -> str:
-        return self.item.source
-
-    @property
-    def line(self) -> str:
-        """As it stands in an answer: on one line, with its speaker."""
-        text = " ".join(self.text.split())
-        text = text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE].rsplit(" ", 1)[0] + " ..."
-        told = "" if self.item.utype == VERBATIM_UTYPE or self.said_by in (self.who, "") else f" (said by {self.said_by})"
-        return one_line(f"{self.who}: {text}{told}")
+# Verbs that are no search terms, since they help other verbs too ("I have to go").
+_HAVING = {
+    "have": re.compile(r"\b(?:have|has|had|['’]ve|own|owns|owned)\s+(?:got\s+)?(?!to\b|been\b|got\b|\w+ed\b)\w", re.I),
+    "want": re.compile(r"\b(?:want|wants|wanted)\s+\w|\b(?:would|['’]d) like\b", re.I),
+}
 
 
 class Reader:
@@ -75,12 +47,12 @@ class Reader:
     @property
     def fingerprint(self) -> Mapping[str, str]:
         """See `Answerer`."""
-        return {"answerer": f"reader:{source_digest('clauses', 'people', 'reader', 'wanted', 'terms')}"}
+        return {"answerer": f"reader:{source_digest('clauses', 'people', 'quoted', 'reader', 'testimony', 'wanted', 'terms')}"}
 
     def answer(self, question: Question, evidence: Evidence) -> Answer:
         """See `Answerer`."""
         question = blind(question)
-        statements = _statements(evidence)
+        statements = testimonies(evidence)
         options = option_texts(question.options)
         found: dict[str, list[Testimony]] = {}
         for reading in readings(question.question, evidence.roster):
@@ -113,76 +85,8 @@ def _each(want: Wanted, names: Sequence[str], evidence: Evidence, question: str)
     if want.beside and not want.sayer and not want.kin and " and " in question:
         together = replace(want, words=want.words)
         apart = [replace(want, about=name, beside=()) for name in names]
-        return [together] if _best(together, _statements(evidence), False) else apart
+        return [together] if _best(together, testimonies(evidence), False) else apart
     return [want]
-
-
-def _statements(evidence: Evidence) -> list[Testimony]:
-    """Everything the evidence holds, messages in conversation order, then records."""
-    found = _messages(evidence)
-    for row in evidence.rows:
-        for chain in (*row.chains, *((item,) for item in row.said)):
-            for item in chain:
-                read = clauses(item.content, "" if item.owner == GROUP else item.owner, evidence.roster)
-                # "is allergic to nuts" is a record without its subject, not a question.
-                parts = tuple(replace(part, question=part.question and item.content.rstrip().endswith("?")) for part in read)
-                place = len(found)
-                found.append(
-                    Testimony(item, item.content, item.owner, parts, place=place, older=item is not chain[-1] or not item.current)
-                )
-    return found
-
-
-def _messages(evidence: Evidence) -> list[Testimony]:
-    items = list(evidence.messages)
-    known = {item.entry_id for item in items}
-    items += [row.fallback for row in evidence.rows if row.fallback is not None and row.fallback.entry_id not in known]
-    items = list({item.entry_id or (item.session, item.turn): item for item in items}.values())
-    roster = evidence.roster
-    found: list[Testimony] = []
-    for item in items:
-        before = next((each for each in items if each.session == item.session and each.turn == item.turn - 1), None)
-        text = item.content
-        if before is not None and before.source == item.source and unfinished(before.content) and goes_on(text):
-            text = f"{before.content.strip()} {text}"
-        found.append(Testimony(item, text, item.source, tuple(clauses(text, item.source, roster)), place=len(found)))
-    return [_as_reply(each, found, roster) for each in found]
-
-
-def _as_reply(reply: Testimony, others: Sequence[Testimony], roster: tuple[str, ...]) -> Testimony:
-    """A message with what it answers: the question's terms and kind, and whom the question was about where the reply leaves
-    it out."""
-    asked = _answered_question(reply, others, roster)
-    if asked is None:
-        return reply
-    about, whoever = addressed(asked.parts, asked.said_by, roster)
-    subject = reply.said_by if whoever else about
-    first = reply.parts[0]
-    if about == STRANGER:
-        first = replace(first, subject="", other=first.other or STRANGER)
-    elif first.elliptical:
-        first = replace(first, subject=subject)
-    if subject and about != STRANGER:
-        first = replace(first, mentions=first.mentions | {subject})
-    asking = " ".join(part.text for part in asked.parts if part.question)
-    return replace(
-        reply, parts=(first, *reply.parts[1:]), context=canonical_terms(asking), asked=kind_of(asking), asker=asked.said_by
-    )
-
-
-def _answered_question(reply: Testimony, others: Sequence[Testimony], roster: tuple[str, ...]) -> Testimony | None:
-    """The question that a message answers: the last one before it in its session, of another, with nothing of its own since."""
-    if not reply.parts or any(part.question for part in reply.parts):
-        return None
-    turns = {each.item.turn: each for each in others if each.item.session == reply.item.session}
-    for back in range(1, _REPLY_TURNS + 1):
-        before = turns.get(reply.item.turn - back)
-        if before is None or before.said_by == reply.said_by:
-            return None
-        if any(part.question for part in before.parts):
-            called = called_upon(before.text, roster)
-            return before if called in ("", reply.said_by) else None
-    return None
 
 
 def _best(want: Wanted, statements: Sequence[Testimony], past: bool) -> list[Testimony]:
@@ -193,10 +97,16 @@ def _best(want: Wanted, statements: Sequence[Testimony], past: bool) -> list[Tes
     top = max(score for score, _ in scored)
     near = [each for score, each in scored if score >= top - 0.12]
     records = [each for each in near if each.item.utype != VERBATIM_UTYPE]
-    near = records or near
+    near = records or _first_hand(want, near)
     if want.tells and not past and not want.persons:
         near = near[-1:] if not records else records[-2:]
     return near[-_MOST:]
+
+
+def _first_hand(want: Wanted, statements: list[Testimony]) -> list[Testimony]:
+    """Without others' copies of a member's words where the member's own are there too."""
+    own = [each for each in statements if any(part.own and _admits(want, part, each, False) for part in each.parts)]
+    return own if any(each.said_by == want.about for each in own) else statements
 
 
 def _fit(want: Wanted, statement: Testimony) -> float:
@@ -222,8 +132,9 @@ def _fit(want: Wanted, statement: Testimony) -> float:
         if held < want.enough or holds(want.must, said | context) < len(want.must):
             return 0.0
     elif not (want.sayer and want.about):
-        introduced = want.identity and (record or any(_INTRODUCES.search(part.text) for part in parts))
-        if not introduced:
+        introduced = want.identity and (record or any(_INTRODUCES.search(part.text) and not part.negated for part in parts))
+        having = want.verb and any(_HAVING[want.verb].search(part.text) for part in parts)
+        if not introduced and not having:
             return 0.0
     share = held / len(want.words) if want.words else 0.6
     if own < held:

@@ -1,6 +1,7 @@
-"""Nobody's words in another's mouth: the traps of attribution_traps.yaml, for the offline reader and for a model's prompt."""
+"""Nobody's words in another's mouth: the traps of attribution_traps*.yaml, for the offline reader and for a model's prompt."""
 
 import json
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from memory_env.query.living import LivingRetrieval
 from memory_env.replay import Completion
 from writer_rl import Memory
 
-TRAPS = yaml.safe_load((Path(__file__).parents[1] / "attribution_traps.yaml").read_text(encoding="utf-8"))
+FILES = [Path(__file__).parents[1] / name for name in ("attribution_traps.yaml", "attribution_traps_indirect.yaml")]
+TRAPS = [trap for file in FILES for trap in yaml.safe_load(file.read_text(encoding="utf-8"))]
 ASKED = [(place, question) for place, trap in enumerate(TRAPS) for question in trap["ask"]]
 
 
@@ -64,7 +66,9 @@ def true_lines(trap):
     """Every line that an answer may hold without lying about who said it."""
     spoken = [(message.speaker, flat(message.content)) for message in messages_of(trap)]
     lines = {f"{speaker}: {text}" for speaker, text in spoken}
-    lines |= {f"{a}: {x} {y}" for (a, x), (b, y) in zip(spoken, spoken[1:], strict=False) if a == b}  # a split turn
+    for first, (speaker, _) in enumerate(spoken):  # a split turn
+        own = [text for _, text in takewhile(lambda each, who=speaker: each[0] == who, spoken[first:])]
+        lines |= {f"{speaker}: {' '.join(own[:pieces])}" for pieces in range(2, len(own) + 1)}
     for owner, source, text in trap.get("records", ()):
         lines.add(f"{owner}: {text}" if owner == source else f"{owner}: {text} (said by {source})")
     return lines
@@ -93,7 +97,7 @@ def test_at_least_four_of_five_that_can_be_answered_are_answered_right(memories)
         extra = [line for line in answer if not any(line.startswith(each) for each in wanted) and not line.endswith(NOT_RECORDED)]
         if not all(found) or extra:
             missed.append((question, answer))
-    assert len(ASKED) >= 60
+    assert len(ASKED) >= 160
     assert len(missed) <= 0.2 * len(asked), missed
 
 
