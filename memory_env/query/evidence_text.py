@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memory_env.query.members import full_name
 from memory_env.query.protocol import Evidence, EvidenceItem
 from memory_env.records import Record
 from memory_env.text import break_control_tokens, one_line
@@ -17,7 +18,7 @@ def safe(text: str) -> str:
 def evidence_values(evidence: Evidence) -> dict[str, Any]:
     """`roster`, `mode`, `messages` and `rows` of the answer prompt."""
     return {
-        "roster": [safe(name) for name in evidence.roster],
+        "roster": [safe(full_name(name, evidence.roster)) for name in evidence.roster],
         "mode": evidence.projection.mode,
         "messages": [item_values(item) for item in evidence.messages],
         "rows": [

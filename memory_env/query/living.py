@@ -15,6 +15,7 @@ import numpy as np
 from memory_env.datafile import DataError
 from memory_env.query.budgets import QueryBudgets
 from memory_env.query.compose import compose
+from memory_env.query.members import Members, former_of
 from memory_env.query.people import PeopleProjector
 from memory_env.query.project import Projector
 from memory_env.query.protocol import Evidence, EvidenceItem
@@ -22,8 +23,9 @@ from memory_env.query.retrieve import system1, system2
 from memory_env.query.retrieve.dense import Embedder, SentenceEmbedder, minilm_installed
 from memory_env.query.retrieve.fused import FusedRecords, ReplySelector, StoredMessages
 from memory_env.query.retrieve.index import MemoryIndex
-from memory_env.query.retrieve.minilm import MiniLM, minilm_here
+from memory_env.query.retrieve.minilm import MiniLM, minilm_here, shared_minilm
 from memory_env.query.synonyms import search_terms
+from memory_env.store.changes import former_names
 from memory_env.store.search import MESSAGES, RECORDS, Search
 from memory_env.store.store import MemoryStore
 
@@ -33,7 +35,8 @@ LIVING_BUDGETS = QueryBudgets(s2_floor=0.0, fallback_floor=0.0)
 """The paper's k, without floors."""
 
 AT_ONCE = 1000
-"""So many missing vectors are made before a question is answered; more of them wait for `make_vectors`."""
+"""So many missing vectors are made before a question is answered (see `LivingRetrieval.at_once`); others wait for
+`make_vectors`."""
 _BY_TORCH = 2000
 
 
@@ -62,9 +65,10 @@ class LivingRetrieval:
         if retrieval == AUTO:
             retrieval = FUSED if embedder is not None or minilm_here() else LEXICAL
         self.retrieval = retrieval
+        self.at_once: int | None = None  # None: AT_ONCE
         self._store, self._budgets, self._most_chars = store, budgets, most_chars
         self._projector = projector or PeopleProjector()
-        self._embedder = (embedder or MiniLM()) if retrieval in (DENSE, FUSED) else None
+        self._embedder = (embedder or shared_minilm()) if retrieval in (DENSE, FUSED) else None
         self._search = Search(store.connection, search_terms, store.writable)
         self._version: object = None
         self._messages: StoredMessages
@@ -76,7 +80,7 @@ class LivingRetrieval:
         """How many texts have no vector yet; 0 where retrieval is lexical."""
         if self._embedder is None:
             return 0
-        return len(self._search.without_vector(MESSAGES)) + len(self._search.without_vector(RECORDS))
+        return self._search.missing_vectors(MESSAGES) + self._search.missing_vectors(RECORDS)
 
     def make_vectors(self, most: int | None = None, progress: Callable[[int, int], None] | None = None) -> int:
         """Make missing vectors, records first, then the newest messages, at most `most`; how many. `progress(done, of all)`."""
@@ -106,7 +110,8 @@ class LivingRetrieval:
             projection = self._projector.project(question, index.roster)
             messages = index.verbatim.for_question(projection.names)  # type: ignore[attr-defined]
             index = replace(index, verbatim=messages)
-            found = system1.search(question, messages, self._budgets, ReplySelector(), system1.TermSufficiency())
+            wanted = _with_all_names(question, projection.names, index.roster)
+            found = system1.search(wanted, messages, self._budgets, ReplySelector(), system1.TermSufficiency())
             rows = system2.search(projection, index, self._budgets)
             return capped(compose(projection, index, found, rows), self._most_chars)
 
@@ -137,7 +142,7 @@ class LivingRetrieval:
         return self._records[as_of]
 
     def _search_vectors_at_once(self) -> None:
-        self.make_vectors(AT_ONCE)
+        self.make_vectors(AT_ONCE if self.at_once is None else self.at_once)
 
     def _built(self, as_of: float | None) -> MemoryIndex:
         state = self._store.state(as_of, messages=False)
@@ -147,9 +152,15 @@ class LivingRetrieval:
             visible = np.isin(where.position, self._store.ended_by(as_of)) | (where.at <= as_of)
         view = self._messages.for_question((), visible)
         spoken = {where.speakers[number] for number in np.unique(where.speaker[visible])}
-        roster = tuple(sorted(spoken | set(state.roster)))
+        roster = Members.of(sorted(spoken | set(state.roster)), former_names(self._store))
         places = dict(self._store.connection.execute("SELECT entry_id, place FROM records"))
         return MemoryIndex(roster, view, FusedRecords(state, places, self._search, self._embedder, self.retrieval != DENSE))  # type: ignore[arg-type]
+
+
+def _with_all_names(question: str, names: tuple[str, ...], roster: tuple[str, ...]) -> str:
+    """A question with the names, old and new, by which the chat may call whom it names."""
+    others = [other for old, name in former_of(roster) if name in names for other in (old, name) if other not in question]
+    return " ".join([question, *dict.fromkeys(others)])
 
 
 def capped(evidence: Evidence, most: int) -> Evidence:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
+from memory_env.query.members import former_of
 from memory_env.query.mentions import AMBIGUOUS
 from memory_env.query.project import RuleProjector
 from memory_env.query.protocol import Projection
@@ -68,23 +69,26 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class QuestionReading:
-    """One way to understand a question: whom each name means, the projection that follows, and the names nobody bears."""
+    """One way to understand a question: whom each name means, the projection that follows, the names nobody bears, and
+    `former`: for members who are named by a name that they bore before, that name."""
 
     projection: Projection
     unknown: tuple[str, ...] = ()
+    former: tuple[tuple[str, str], ...] = ()
 
 
 @lru_cache(maxsize=256)
 def _spellings(roster: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """What people may call whom, in lower case: whole names, and every part of a name, with all members it may mean."""
+    """What people may call whom, in lower case: whole names, former ones, and every part of either, with all members it may
+    mean."""
     found: dict[str, dict[str, None]] = {}
-    for name in roster:
+    for name, member in (*zip(roster, roster, strict=True), *former_of(roster)):
         plain = re.sub(r"\s*\(\d+\)$", "", name)  # "Alice (2)" is called Alice too
         parts = [part for part in _WORD.findall(plain) if len(part) > 1 or _CJK.search(part)]
         if plain.lower() in {f"{word} (member)" for word in RESERVED}:
             parts = []
         for spelling in (name, plain, *(part for part in parts if part.lower() not in _PARTICLES)):
-            found.setdefault(" ".join(_WORD.findall(spelling)).lower() or spelling.lower(), {})[name] = None
+            found.setdefault(" ".join(_WORD.findall(spelling)).lower() or spelling.lower(), {})[member] = None
     # The whole name of one member is not a part of another's, unless it is one word: "Sam" may be Sam or Sam Lee.
     return {spelling: tuple(members) for spelling, members in found.items()}
 
@@ -142,11 +146,11 @@ def _is_name(text: str, start: int, end: int, members: tuple[str, ...]) -> bool:
 
 
 def _in_script_without_spaces(text: str, roster: tuple[str, ...], found: list[Named]) -> Iterator[Named]:
-    for name in roster:
+    for name, member in (*zip(roster, roster, strict=True), *former_of(roster)):
         if _CJK.search(name):
             for match in re.finditer(re.escape(name), text):
                 if not any(match.start() < other.end and other.start < match.end() for other in found):
-                    yield Named(name, match.start(), match.end(), (name,))
+                    yield Named(name, match.start(), match.end(), (member,))
 
 
 def _unknown(text: str, tokens: list[re.Match[str]], found: list[Named]) -> Iterator[Named]:
@@ -186,7 +190,24 @@ def readings(question: str, roster: tuple[str, ...]) -> tuple[QuestionReading, .
     unknown = tuple(dict.fromkeys(named.text for named in people if not named.members))
     known = [named for named in people if named.members]
     choices = _choices(known)
-    return tuple(QuestionReading(_project(question, roster, known, choice), unknown) for choice in choices)
+    return tuple(
+        QuestionReading(_project(question, roster, known, choice), unknown, _by_former_name(known, choice, roster))
+        for choice in choices
+    )
+
+
+def _by_former_name(known: list[Named], choice: tuple[str, ...], roster: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """(member, former name) for those whom the question names by a former name alone."""
+    if not former_of(roster):
+        return ()
+    now = _spellings(tuple(roster))
+    found = {}
+    for named, name in zip(known, choice, strict=True):
+        said = " ".join(_WORD.findall(named.text)).lower()
+        if name not in now.get(said, ()):
+            bore = [old for old, member in former_of(roster) if member == name and said in _spellings((old,))]
+            found[name] = bore[-1] if bore else named.text
+    return tuple(found.items())
 
 
 def _choices(known: list[Named]) -> list[tuple[str, ...]]:
@@ -230,7 +251,7 @@ class PeopleProjector:
     @property
     def name(self) -> str:
         """What determines its projections."""
-        return f"people:{source_digest('people', 'project', 'mentions')}"
+        return f"people:{source_digest('members', 'people', 'project', 'mentions')}"
 
     def project(self, question: str, roster: tuple[str, ...]) -> Projection:
         """See `Projector`. A source-owner constraint holds only where the question has one reading."""

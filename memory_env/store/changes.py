@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memory_env.ingest.chat import ChatMessage, name_form
@@ -131,6 +131,19 @@ def former_names(store: MemoryStore) -> dict[str, list[str]]:
     """Earlier names of members by the name that is used now."""
     rows = store.connection.execute("SELECT name, former FROM members WHERE former != '[]' ORDER BY name")
     return {name: json.loads(former) for name, former in rows}
+
+
+def keep_former_names(store: MemoryStore, former: Mapping[str, Sequence[str]]) -> None:
+    """Keep the earlier names that an export tells of, by the name that it uses now; where several bear that one, none."""
+    for speaker, names in former.items():
+        rows = store.connection.execute("SELECT name, former FROM members WHERE speaker = ?", (speaker,)).fetchall()
+        if len(rows) != 1:
+            continue
+        member, known = rows[0][0], json.loads(rows[0][1])
+        every = [name for name in dict.fromkeys([*known, *names]) if name != member]
+        if every != known:
+            with store.changing() as db:
+                db.execute("UPDATE members SET former = ? WHERE name = ?", (json.dumps(every, ensure_ascii=False), member))
 
 
 def _resting(db: sqlite3.Connection, places: Sequence[int]) -> int:

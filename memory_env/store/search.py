@@ -172,6 +172,10 @@ class Search:
             sessions,
         )
 
+    def missing_vectors(self, track: str) -> int:
+        """How many of a track's texts have no vector yet."""
+        return self._one(f"SELECT count(*) FROM {track}") - self._one(f"SELECT count(*) FROM {self._vectors(track)}")
+
     def without_vector(self, track: str) -> list[int]:
         """Places of a track's texts that have no vector yet, the newest first."""
         query = f"SELECT place FROM {track} WHERE place NOT IN (SELECT place FROM {self._vectors(track)}) ORDER BY place DESC"

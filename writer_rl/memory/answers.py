@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_env.query.protocol import Evidence, EvidenceItem
@@ -53,14 +52,6 @@ def answered(question: str, text: str, evidence: Evidence, store: MemoryStore) -
     spoken = list(dict.fromkeys([*fallbacks, *evidence.messages]))
     lines = [_line("memory", item, store) for item in dict.fromkeys(records)]
     return Answered(question, text, tuple(lines + [_line("messages", item, store) for item in spoken]))
-
-
-def together(found: Sequence[Answered]) -> Answered:
-    """The answers to one question read in several ways, as one: each on its lines, evidence once."""
-    if len(found) == 1:
-        return found[0]
-    evidence = dict.fromkeys(line for each in found for line in each.evidence)
-    return Answered(found[0].question, "\n".join(each.text for each in found), tuple(evidence))
 
 
 def _line(track: str, item: EvidenceItem, store: MemoryStore) -> EvidenceLine:

@@ -25,7 +25,7 @@ from memory_env.ingest.text_stream import well_formed
 from memory_env.provenance import Provenance
 from memory_env.records import GROUP, Record
 from memory_env.state import MemoryState
-from memory_env.store.changes import former_names
+from memory_env.store.changes import Changes, former_names, keep_former_names, rename
 from memory_env.store.deletion import Forgotten
 from memory_env.store.drafts import NOBODY
 from memory_env.store.exports import take_in
@@ -35,8 +35,7 @@ from memory_env.store.lock import writing
 from memory_env.store.store import MemoryStore
 from memory_env.store.tombstones import admitted
 from writer_rl.memory import rewriting
-from writer_rl.memory.answers import Answered, answered, together
-from writer_rl.memory.former_names import as_called_now
+from writer_rl.memory.answers import Answered, answered
 from writer_rl.memory.live import LiveMessages
 from writer_rl.memory.moment import moment
 from writer_rl.memory.remembering import Remembered, write_segments
@@ -137,12 +136,17 @@ class Memory:
             else:
                 messages = as_messages(cast(Iterable[Message], source))
                 messages, result.held_back = admitted(self.store.connection, messages)
+                changes = Changes()
+                rename(self.store, messages, changes)
+                result.notes += changes.notes()
                 arrived = arrive(self.store, messages, window, gap_hours, most)
                 result.known = len(messages) - sum(len(segment.sources) for segment in arrived)
             result.new = sum(len(segment.sources) for segment in arrived)
             before = self.store.next_position()
             if arrived:
                 write_segments(self.store, self._open_writer(), self._provenance, arrived, result, on_segment)
+            for chat in chats or ():
+                keep_former_names(self.store, chat.former_names)
             if self._source != NOBODY:
                 result.notes += rewriting.written_otherwise(self.store, self._writer_identity(), before)
         return result
@@ -232,15 +236,10 @@ class Memory:
         question = well_formed(question)
         if not question.strip():
             raise DataError("the question is empty")
-        at, found = None if as_of is None else moment(as_of), []
-        roster = tuple(name for name, _, _ in self.store.members())
-        for called in as_called_now(question, former_names(self.store), roster):
-            evidence = self.retrieval.evidence(called.question, at)
-            asked = Question(id="ask", category="", question=called.question, answer="")
-            answer = (self._answerer or Reader()).answer(asked, evidence)
-            told = f"{answer.text} ({called.note})" if called.note else answer.text
-            found.append(answered(question, told, evidence, self.store))
-        return together(found)
+        evidence = self.retrieval.evidence(question, None if as_of is None else moment(as_of))
+        asked = Question(id="ask", category="", question=question, answer="")
+        answer = (self._answerer or Reader()).answer(asked, evidence)
+        return answered(question, answer.text, evidence, self.store)
 
     @property
     def retrieval(self) -> LivingRetrieval:

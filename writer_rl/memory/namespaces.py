@@ -139,7 +139,7 @@ class Namespaces:
             if opened.count and self._writer is None:
                 await self._flush(opened)
             async with opened.reader() as memory:
-                answered = await asyncio.to_thread(memory.ask, question, as_of)
+                answered = await asyncio.to_thread(opened.ask_now, memory, question, as_of)
                 waiting = await asyncio.to_thread(memory.live.waiting) if opened.count else []
         unwritten = tuple(f"{message.speaker} @ {message.ts}: {message.content}" for message in waiting[-10:])
         return Recalled(chat, answered.text, tuple(map(str, answered.evidence)), unwritten)
@@ -179,6 +179,10 @@ class Namespaces:
                 # A Writer that fails now is asked again next time; the messages are in the file.
                 with contextlib.suppress(Exception):
                     await self._flush(chat)
+            for chat in [each for each in self._open.values() if each.vectors_due]:
+                async with chat.writing:
+                    with contextlib.suppress(Exception):
+                        await asyncio.to_thread(chat.make_vectors_now)
             await asyncio.sleep(1.0)
 
     @contextlib.asynccontextmanager

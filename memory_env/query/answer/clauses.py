@@ -80,7 +80,8 @@ _OF_MINE = re.compile(
 )
 _NEGATED = re.compile(
     r"\b(?:not|never|no longer|nobody|no one|no|nor|neither|none|without|cannot|cant|dont|doesnt|didnt|isnt|wont)\b"
-    r"|n['’]t\b", re.IGNORECASE
+    r"|n['’]t\b",
+    re.IGNORECASE,
 )
 _VOCATIVE = re.compile(r"^\W*@?(?P<who>[^\W\d_][\w .'’-]{0,38}?)\s*[,:!]\s+")
 _CALLED = re.compile(r"^\W*@?(?P<who>[^\W\d_][\w .'’-]{0,38}?)\s+(?=(?:you|your|u|ur)(?:['’]\w+)?\b)")

@@ -14,9 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from memory_env.datafile import DataError
 from memory_env.query.answer.endpoint_dialect import Dialect
@@ -25,11 +23,13 @@ from memory_env.query.answer.endpoint_errors import (
     URL_VARIABLE,
     EndpointUnusable,
     Failure,
-    failure_of,
+    answered_failure,
+    connection_reason,
     first_line,
     parameter_of,
 )
 from memory_env.query.answer.endpoint_response import Failed, Refused, Unusable, completion_text_of, json_objects
+from memory_env.query.answer.endpoint_settings import EndpointSettings, check_address
 from memory_env.query.answer.response_cache import ResponseCache
 from memory_env.query.answer.token_usage import TokenLedger
 from memory_env.query.protocol import JudgeError, StageError, WriteError
@@ -41,35 +41,6 @@ Messages = Sequence[Mapping[str, str]]
 _CHECK_TIMEOUT_S = 10.0
 # An endpoint that has answered nothing so far is given up after so many requests that were each tried to their deadline.
 _MOST_FAILED_AT_FIRST = 8
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointSettings:
-    """Which model answers, and how patiently it is asked. The key is read from the environment alone and never kept here.
-
-    `deadline_s` bounds one question with all its retries, `request_timeout_s` one request. Sampling is greedy.
-    """
-
-    model: str
-    base_url: str | None = None
-    concurrency: int = 8
-    deadline_s: float = 300.0
-    request_timeout_s: float = 60.0
-    max_attempts: int = 8
-    backoff_s: float = 0.5
-    backoff_limit_s: float = 30.0
-    max_tokens: int = 1024
-    json_mode: bool = True
-
-    def __post_init__(self) -> None:
-        if not self.model:
-            raise DataError("the endpoint backend needs a model name (reward.qa.model or evaluation.model)")
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What determines a response besides the messages."""
-        kept = ("model", "max_tokens", "json_mode")
-        return {name: value for name, value in asdict(self).items() if name in kept} | {"base_url": self.base_url or ""}
 
 
 class EndpointClient:
@@ -95,7 +66,7 @@ class EndpointClient:
         if not self._key and base_url is None:
             raise DataError(f"set {KEY_VARIABLE} in the environment, or a base URL of a server that needs no key")
         if base_url is not None:
-            _check_address(base_url)
+            check_address(base_url)
         import openai
 
         self._openai = openai
@@ -122,9 +93,9 @@ class EndpointClient:
             self._client.with_options(timeout=_CHECK_TIMEOUT_S).models.list()
         except self._openai.APIStatusError as error:
             if error.status_code in (401, 403):
-                raise EndpointUnusable(self._unusable(_failure_of(error))) from None
+                raise EndpointUnusable(self._unusable(answered_failure(error))) from None
         except self._openai.APIConnectionError as error:
-            reason = self._without_key(_connection_reason(error))
+            reason = self._without_key(connection_reason(error))
             raise EndpointUnusable(f"{self.url}: no server answers ({reason}); check the address") from None
         except (self._openai.OpenAIError, ValueError):
             pass  # an answer of another shape is an answer
@@ -229,11 +200,11 @@ class EndpointClient:
                 last, wait, unusable_text = str(error.failure), error.failure.wait, False
                 self._stop_unless_passing(error.failure, failed)
             except self._openai.APIStatusError as error:
-                failure = _failure_of(error)
+                failure = answered_failure(error)
                 last, wait, unusable_text = str(failure), failure.wait, False
                 self._stop_unless_passing(failure, failed)
             except self._openai.OpenAIError as error:  # broken or hung connection
-                last, unusable_text = f"{self.url}: {_connection_reason(error)}", False
+                last, unusable_text = f"{self.url}: {connection_reason(error)}", False
             except ValueError as error:  # a body of status 200 that is no JSON
                 last, unusable_text = f"{self.url}: {first_line(str(error))}", True
             pause = self._pause(attempt) if wait is None else wait
@@ -264,7 +235,7 @@ class EndpointClient:
                 )
             except self._openai.APIStatusError as error:
                 # A dialect only ever gives up parameters, so this ends.
-                other = dialect.without(f"{_failure_of(error).reason} {parameter_of(error.body)}", error.status_code)
+                other = dialect.without(f"{answered_failure(error).reason} {parameter_of(error.body)}", error.status_code)
                 if other is None:
                     raise
                 with self._dialect_lock:
@@ -318,21 +289,3 @@ def _accepted(text: str, accept: Callable[[dict[str, Any]], T]) -> tuple[T, str]
         except ValueError as error:
             reason = str(error) if not place else reason
     raise Unusable(reason)
-
-
-def _failure_of(error: Any) -> Failure:
-    body = error.body or error.response.text or error.response.reason_phrase
-    return failure_of(error.status_code, {"error": body} if isinstance(body, Mapping) else body, error.response.headers)
-
-
-def _connection_reason(error: BaseException) -> str:
-    """The innermost reason of a broken connection, which the library wraps in "Connection error."."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return first_line(str(error)) or type(error).__name__
-
-
-def _check_address(url: str) -> None:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise DataError(f"base URL {url!r}: must begin with http:// or https://, like http://localhost:8000/v1")

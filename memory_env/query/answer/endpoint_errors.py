@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -22,6 +22,22 @@ _QUOTA_WORDS = re.compile(
     re.IGNORECASE,
 )
 _PASSES = re.compile(r"per[- ](?:minute|second|hour|day)|retry in|retrydelay|try again (?:in|later)", re.IGNORECASE)
+
+
+class Response(Protocol):
+    """Of the library's response, what is read of one with an error status."""
+
+    text: str
+    reason_phrase: str
+    headers: Mapping[str, str]
+
+
+class StatusError(Protocol):
+    """Of the library's error for a status of 400 or more, what is read."""
+
+    status_code: int
+    body: object
+    response: Response
 
 
 class EndpointUnusable(RuntimeError):
@@ -132,3 +148,16 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def first_line(text: str) -> str:
     """The first line of a text that is not empty, at most 300 characters."""
     return next((line.strip() for line in str(text).splitlines() if line.strip()), "")[:300]
+
+
+def answered_failure(error: StatusError) -> Failure:
+    """What an answer with an error status means."""
+    body = error.body or error.response.text or error.response.reason_phrase
+    return failure_of(error.status_code, {"error": body} if isinstance(body, Mapping) else body, error.response.headers)
+
+
+def connection_reason(error: BaseException) -> str:
+    """The innermost reason of a broken connection, which the library wraps in "Connection error."."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return first_line(str(error)) or type(error).__name__

@@ -22,6 +22,7 @@ from memory_env.query.wanted import Wanted, answers_kind, kind_of, wanted
 from memory_env.records import GROUP, VERBATIM_UTYPE
 
 NOT_RECORDED = "not recorded"
+_RULES = ("clauses", "members", "people", "quoted", "reader", "testimony", "wanted", "terms")
 _MOST = 3
 # What makes one statement a better answer than another that holds as many of the question's words.
 _RIGHT_KIND, _OWN_WORDS, _RECORD, _ASKED_BEFORE, _IN_A_QUESTION = 0.30, 0.05, 0.15, -0.10, -0.30
@@ -38,8 +39,8 @@ _HAVING = {
 class Reader:
     """Answers in lines "Name: words", where the words are a message of that member, or a record about them.
 
-    A name that several members bear is answered for each; a name that nobody bears is said to be unknown; where nothing fits, the
-    answer is "not recorded". Questions are never quoted as answers. Deterministic; sees no gold answer.
+    A name that several members bear, or bore before, is answered for each; a name that nobody bears is said to be unknown;
+    where nothing fits, the answer is "not recorded". Questions are never quoted as answers. Deterministic; sees no gold answer.
 
     Example: "Where does Sam live?" -> Answer("Sam Lee: I live in Oslo\\nSam Roy: I live in Rome").
     """
@@ -47,7 +48,7 @@ class Reader:
     @property
     def fingerprint(self) -> Mapping[str, str]:
         """See `Answerer`."""
-        return {"answerer": f"reader:{source_digest('clauses', 'people', 'quoted', 'reader', 'testimony', 'wanted', 'terms')}"}
+        return {"answerer": f"reader:{source_digest(*_RULES)}"}
 
     def answer(self, question: Question, evidence: Evidence) -> Answer:
         """See `Answerer`."""
@@ -55,18 +56,23 @@ class Reader:
         statements = testimonies(evidence)
         options = option_texts(question.options)
         found: dict[str, list[Testimony]] = {}
+        former: dict[str, str] = {}
         for reading in readings(question.question, evidence.roster):
             for want in _each(wanted(question.question, reading), reading.projection.names, evidence, question.question):
                 chosen = _best(want, statements, evidence.projection.mode == "full")
                 found.setdefault(_label(want, reading.unknown), []).extend(chosen)
+                former |= dict(reading.former)
         if options:
             return _option(options, [each for chosen in found.values() for each in chosen])
         several = len(found) > 1
         lines: list[str] = []
         for label, chosen in found.items():
-            lines += [each.line for each in chosen] or ([f"{label}: {NOT_RECORDED}" if label else NOT_RECORDED])
+            renamed = f" ({former[label]} is now called {label})" if label in former else ""
+            if not chosen:
+                lines.append(f"{label}{renamed}: {NOT_RECORDED}" if label else NOT_RECORDED)
+            lines += [f"{each.line}{renamed}" for each in chosen]
             if several and chosen and all(each.who != label for each in chosen) and label:
-                lines[-len(chosen) :] = [f"{each.line} (about {label})" for each in chosen]
+                lines[-len(chosen) :] = [f"{each.line} (about {label}){renamed}" for each in chosen]
         told = [line for line in dict.fromkeys(lines) if not line.endswith(NOT_RECORDED)]
         return Answer("\n".join(told if told and evidence.projection.scope == "ANY" else dict.fromkeys(lines)))
 

@@ -6,6 +6,7 @@ vectors stand in it (memory_env.store.search). Both go through the same System 1
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ _RANK = 10.0
 _DENSE_FLOOR = 0.05
 # A reply is worth this share of the question it follows: the question has the words, the reply the answer.
 _REPLY_SHARE = 0.8
+_ASKS = re.compile(r"[?？؟](?:\s|$)")
 
 _INTRODUCING = ("%I am %", "%I'm %", "%I’m %", "%my name is%", "%this is %")
 
@@ -230,7 +232,7 @@ class ReplySelector:
         """See `Selector`."""
         at = {(found.record.session, found.record.turn): place for place, found in enumerate(candidates)}
         scores = [found.score for found in candidates]
-        asking = [place for place, found in enumerate(candidates) if found.record.content.rstrip().endswith("?")]
+        asking = [place for place, found in enumerate(candidates) if _ASKS.search(found.record.content)]
         for place in asking:
             record = candidates[place].record
             for turn in (1, 2):

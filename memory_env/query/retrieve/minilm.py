@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,12 @@ class MiniLM:
         hidden = _normed(hidden + mixed @ layer.attended[0] + layer.attended[1], layer.attention_norm, self._epsilon)
         inner = _gelu(hidden @ layer.up[0] + layer.up[1])
         return _normed(hidden + inner @ layer.down[0] + layer.down[1], layer.norm, self._epsilon)
+
+
+@lru_cache(maxsize=1)
+def shared_minilm() -> MiniLM:
+    """One for all memories of a process: its weights are 90 MB. DataError where it is not installed."""
+    return MiniLM()
 
 
 def installed_folder() -> Path:
