@@ -127,7 +127,7 @@ class LivingRetrieval:
     def _catch_up(self) -> None:
         if self._version is None or self._store.version() != self._version:
             self._search.catch_up()
-            if self._embedder is not None and self.missing():
+            if self._embedder is not None and self.at_once != 0 and self.missing():
                 self._search_vectors_at_once()
 
     def _index(self, as_of: float | None) -> MemoryIndex:

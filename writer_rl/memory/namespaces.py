@@ -139,7 +139,7 @@ class Namespaces:
             if opened.count and self._writer is None:
                 await self._flush(opened)
             async with opened.reader() as memory:
-                answered = await asyncio.to_thread(opened.ask_now, memory, question, as_of)
+                answered = await asyncio.to_thread(opened.ask_now, memory, question, as_of, self._busy())
                 waiting = await asyncio.to_thread(memory.live.waiting) if opened.count else []
         unwritten = tuple(f"{message.speaker} @ {message.ts}: {message.content}" for message in waiting[-10:])
         return Recalled(chat, answered.text, tuple(map(str, answered.evidence)), unwritten)
@@ -161,6 +161,10 @@ class Namespaces:
             opened.count = len(opened.pen.live.waiting())
             return forgotten
 
+    def _busy(self) -> bool:
+        """Whether other calls are going on than the one that asks."""
+        return sum(chat.calls for chat in self._open.values()) > 1
+
     async def _flush(self, chat: OpenChat) -> None:
         async with chat.writing:
             before = chat.count
@@ -174,15 +178,19 @@ class Namespaces:
             with contextlib.suppress(DataError):
                 async with self._used(name):
                     pass
+        turn = 0
         while True:
             for chat in [each for each in self._open.values() if each.is_due()]:
                 # A Writer that fails now is asked again next time; the messages are in the file.
                 with contextlib.suppress(Exception):
                     await self._flush(chat)
-            for chat in [each for each in self._open.values() if each.vectors_due]:
-                async with chat.writing:
-                    with contextlib.suppress(Exception):
-                        await asyncio.to_thread(chat.make_vectors_now)
+            # One chat at a time, so that vectors never take the machine from questions.
+            due = [each for each in self._open.values() if each.vectors_due]
+            for chat in due[turn % len(due) :][:1] if due else ():
+                with contextlib.suppress(Exception):
+                    async with chat.reader() as memory:
+                        await asyncio.to_thread(chat.make_vectors_now, memory)
+            turn += 1
             await asyncio.sleep(1.0)
 
     @contextlib.asynccontextmanager

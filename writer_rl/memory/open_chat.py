@@ -17,7 +17,7 @@ from writer_rl.memory.answers import Answered
 from writer_rl.memory.live import keep
 from writer_rl.memory.memory import Memory
 
-VECTORS_AT_A_QUESTION, VECTORS_AT_A_TIME = 8, 64
+VECTORS_AT_A_TIME = 32
 
 
 class SharedWriter:
@@ -61,7 +61,7 @@ class OpenChat:
         self.path, self._writer, self._readers, self._retrieval = path, writer, readers, retrieval
         self._silence, self._size = silence, size
         self.door = Memory(path)
-        self.pen = Memory(path, writer or "none", retrieval=retrieval)
+        self.pen = Memory(path, writer or "none")
         self.vectors_due = True
         self.pen.live.silence, self.pen.live.size = silence, size
         self.writing, self.putting = asyncio.Lock(), asyncio.Lock()
@@ -82,14 +82,14 @@ class OpenChat:
         self.pen.flush()
         self.vectors_due = True
 
-    def ask_now(self, memory: Memory, question: str, as_of: str | None) -> Answered:
-        # A question makes few vectors itself: with many new messages it would hold up every other one.
-        memory.retrieval.at_once = VECTORS_AT_A_QUESTION
+    def ask_now(self, memory: Memory, question: str, as_of: str | None, busy: bool) -> Answered:
+        # On a busy server new messages are found by their words until `make_vectors_now` comes to them.
+        memory.retrieval.at_once = 0 if busy else VECTORS_AT_A_TIME
         return memory.ask(question, as_of)
 
-    def make_vectors_now(self) -> None:
-        """Some of the vectors that are missing; until they are there, messages are found by their words."""
-        self.vectors_due = self.pen.retrieval.make_vectors(VECTORS_AT_A_TIME) == VECTORS_AT_A_TIME
+    def make_vectors_now(self, memory: Memory) -> None:
+        """Some of the vectors that are missing."""
+        self.vectors_due = memory.retrieval.make_vectors(VECTORS_AT_A_TIME) == VECTORS_AT_A_TIME
 
     def is_due(self) -> bool:
         """Whether what waits makes a segment."""

@@ -13,11 +13,14 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from memory_env.datafile import DataError
+from memory_env.query.retrieve.minilm import minilm_here
 from memory_env.replay import Completion
 from tests.conftest import PATIENCE
 from writer_rl import Memory
 from writer_rl.memory.namespaces import Limits, Namespaces
+from writer_rl.memory.open_chat import VECTORS_AT_A_TIME, OpenChat
 from writer_rl.memory.server import Guard, build_server
+from writer_rl.memory.sources import as_message
 
 SERVE = ["-c", "from writer_rl.memory.cli import main; main()", "memory", "serve"]
 
@@ -171,6 +174,27 @@ def test_a_slow_writer_holds_up_neither_messages_nor_questions(tmp_path):
             assert [record.content for record in memory.state().verbatim()] == [f"message {number}" for number in range(5)]
 
     asyncio.run(main())
+
+
+@pytest.mark.skipif(not minilm_here(), reason="all-MiniLM-L6-v2 is not installed")
+def test_on_a_busy_server_a_question_makes_no_vectors_and_loses_no_message(tmp_path):
+    async def run():
+        chat = OpenChat(tmp_path / "c.db", None, 1, 600.0, 100, "fused")
+        for number in range(40):
+            chat.put_now(as_message(("Ann", f"the boiler is number {number}", f"2025-03-01T10:{number:02d}:00")))
+        chat.flush_now()
+        async with chat.reader() as memory:
+            assert "number 7" in chat.ask_now(memory, "Which boiler is number 7?", None, True).text
+            assert memory.retrieval.missing() == 40 and chat.vectors_due
+            chat.make_vectors_now(memory)
+            assert memory.retrieval.missing() == 40 - VECTORS_AT_A_TIME and chat.vectors_due
+            chat.ask_now(memory, "Which boiler is number 7?", None, False)
+            assert memory.retrieval.missing() == 0
+            chat.make_vectors_now(memory)
+            assert not chat.vectors_due
+        chat.close_now()
+
+    asyncio.run(run())
 
 
 def test_calls_that_wait_and_chats_are_bounded(tmp_path):
