@@ -9,8 +9,9 @@ kept (prompts, seeds, settings). Both engines then answer these calls in turns, 
 machine slows both alike. Before each turn vLLM's prefix cache is emptied, as a weight sync does. The first turn warms up.
 
 Tokens/s: all new tokens of a turn by its wall time, best and median turn. Follower reuse: each group but its first member
-shares a beginning with the others; of that, rounded down to blocks, the part that was read from the cache. The HF engine
-keeps no cache between calls; it reads equal prompts of a call once.
+shares a beginning with the others; of that, rounded down to blocks, the part that was read from vLLM's cache. The HF engine
+computes each distinct prompt token of a call once; from call to call it keeps nothing here (in a round it does).
+Equal work, transformers.generate and other sizes: bench_rollouts.py.
 """
 
 import argparse
@@ -139,7 +140,7 @@ def main() -> None:
             measured = one_turn(engine, calls)
             if turn:
                 turns[name].append(measured)
-    reuse = {"hf": 0.0, "vllm": follower_reuse(calls, cached.calls, options.group_size, CPU_BLOCK_SIZE)}
+    reuse = {"vllm": follower_reuse(calls, cached.calls, options.group_size, CPU_BLOCK_SIZE)}
     for engine in engines.values():
         engine.close()
     report(turns, reuse, calls, sum(parameter.numel() for parameter in model.parameters()), torch.get_num_threads())
@@ -159,7 +160,8 @@ def report(turns, reuse, calls, parameters: int, threads: int) -> None:
         print(
             f"{name:8}{max(wall):10.0f}{statistics.median(wall):10.0f}"
             f"{statistics.median(turn['cpu'] for turn in measured):11.0f}"
-            f"{statistics.median(turn['hits'] for turn in measured):10.1%}{reuse[name]:16.1%}"
+            f"{statistics.median(turn['hits'] for turn in measured):10.1%}"
+            f"{f'{reuse[name]:.1%}' if name in reuse else '-':>16}"
         )
     ratios = [v["wall"] / h["wall"] for h, v in zip(turns["hf"], turns["vllm"], strict=True)]
     cpu = [v["cpu"] / h["cpu"] for h, v in zip(turns["hf"], turns["vllm"], strict=True)]

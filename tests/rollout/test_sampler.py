@@ -8,6 +8,7 @@ from rollout.hf.engine import HFEngine
 from rollout.sampler import sample_groups, write_memories
 from rollout.seeds import request_seed
 from rollout.trajectory import completion_records
+from rollout.tree.prefix_tree import PrefixTree
 from rollout.writer_prompt import WriterPrompt
 from tests.rollout.test_writer_prompt import PROMPT
 
@@ -195,3 +196,16 @@ def test_seeds_are_stable_and_never_shared():
         for visit in range(2)
     }
     assert len(grid) == 3 * 3 * 12 * 12 * 3 * 2 and all(0 <= seed < 2**63 for seed in grid)
+
+
+def test_later_positions_begin_from_what_earlier_ones_read_and_nothing_is_kept(model, tokenizer, prompt):
+    engine = HFEngine(model, tokenizer)
+    groups = sample_groups(NETWORKS, engine, prompt, 2, SAMPLING, 0)
+    by_position = {}
+    for steps in (trajectory.steps for group in groups.values() for trajectory in group):
+        for step in steps:
+            by_position.setdefault(step.position, []).append(step.prompt_ids)
+    metrics = engine.metrics()
+    computed = metrics["prompt_tokens"] - metrics["cached_prompt_tokens"]
+    assert len(by_position) > 1 and computed < sum(len(PrefixTree.of(prompts)) for prompts in by_position.values())
+    assert not engine._known._layers
