@@ -203,8 +203,8 @@ def test_later_positions_begin_from_what_earlier_ones_read_and_nothing_is_kept(m
     groups = sample_groups(NETWORKS, engine, prompt, 2, SAMPLING, 0)
     by_position = {}
     for steps in (trajectory.steps for group in groups.values() for trajectory in group):
-        for step in steps:
-            by_position.setdefault(step.position, []).append(step.prompt_ids)
+        for made in steps:
+            by_position.setdefault(made.position, []).append(made.prompt_ids)
     metrics = engine.metrics()
     computed = metrics["prompt_tokens"] - metrics["cached_prompt_tokens"]
     assert len(by_position) > 1 and computed < sum(len(PrefixTree.of(prompts)) for prompts in by_position.values())
