@@ -35,6 +35,7 @@ def main(argv: list[str]) -> int:
         metavar="URL",
         help="an OpenAI-compatible endpoint to try; repeatable",
     )
+    options.add_argument("--config", help="a GRPO run that is to be made: does its disk suffice?")
     options.add_argument("--fix", action="store_true", help="remove stale compiler locks")
     chosen = options.parse_args(argv)
     from writer_rl.run.doctor import all_checks, stale_locks
@@ -43,7 +44,14 @@ def main(argv: list[str]) -> int:
         for lock in stale_locks():
             lock.unlink(missing_ok=True)
             print(f"removed {lock}")
-    checks = all_checks(chosen.output_dir, chosen.endpoint)
+    output, needed = chosen.output_dir, 0
+    if chosen.config:
+        from writer_rl.config import load_config, resolve
+        from writer_rl.run.run_plan import disk_needed
+
+        config = load_config("grpo", chosen.config, [])
+        output, needed = resolve(config.output_dir), disk_needed(config, config.trainer.steps)
+    checks = all_checks(output, chosen.endpoint, disk_needed=needed)
     show(checks)
     problems = sum(check.state == "problem" for check in checks)
     print(f"{problems} problem{'s' * (problems != 1)}" if problems else "no problems")

@@ -51,7 +51,8 @@ class VLLMEngine:
         dtype: of weights and cache, ``float32`` or ``bfloat16``; the trainer's, or the probe needs a wider bound.
         max_model_len: prompt and completion together; None: the model's context.
         block_size: tokens per block of the prefix cache; None: 32 on CPUs, vLLM's default on GPUs.
-        kv_cache_gib: cache on CPUs; ignored on GPUs, where ``gpu_memory_utilization`` decides.
+        gpu_memory_utilization: the share of a GPU that must be free, and that the cache fills up to if it has no size.
+        kv_cache_gib: size of the cache; None: 1 on CPUs.
         tensor_parallel: GPUs that share this engine. Its other workers are processes that can't be handed tensors, so
             more than one takes weights from files only: `rollout.vllm.server` gives them.
         sleep_level: 1 keeps the weights in host memory while asleep; 2 drops them, so that a sync has to follow ``wake``.
@@ -104,7 +105,7 @@ class VLLMEngine:
             # A grammar needs to know the tokens' texts; nothing else here does.
             "skip_tokenizer_init": not structured_output,
             **(
-                _gpu_arguments(gpu_memory_utilization, tensor_parallel, sleep_mode)
+                _gpu_arguments(gpu_memory_utilization, kv_cache_gib, tensor_parallel, sleep_mode)
                 if self._on_gpu
                 else _cpu_arguments(model_path, max_model_len, kv_cache_gib)
             ),
@@ -339,8 +340,12 @@ def check_length(index: int, request: GenerationRequest, max_model_len: int) -> 
         )
 
 
-def _gpu_arguments(gpu_memory_utilization: float, tensor_parallel: int, sleep_mode: bool) -> dict[str, Any]:
+def _gpu_arguments(
+    gpu_memory_utilization: float, kv_cache_gib: float | None, tensor_parallel: int, sleep_mode: bool
+) -> dict[str, Any]:
     arguments: dict[str, Any] = {"gpu_memory_utilization": gpu_memory_utilization, "enable_sleep_mode": sleep_mode}
+    if kv_cache_gib is not None:
+        arguments["kv_cache_memory_bytes"] = int(kv_cache_gib * 2**30)
     if tensor_parallel == 1:
         # Else every rank of a node would build its engine on the first GPU.
         arguments["device_ids"] = [torch.cuda.current_device()]

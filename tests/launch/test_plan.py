@@ -31,6 +31,14 @@ def test_an_adapter_needs_no_reference_and_hardly_any_state(repository):
     assert sizes["reference"] == 0 and sizes["optimizer"] < 0.3 < sizes["weights"]
 
 
+def test_other_cards_and_a_configured_run_with_its_disk(repository):
+    shown = plan(repository, "--card", "48", "--card", "H200")
+    assert shown.returncode == 0 and "48 GiB" in shown.stdout and "141 GiB" in shown.stdout and "24 GiB" not in shown.stdout
+    shown = plan(repository, "--config", "configs/qwen2.5-3b.yaml", "--gpus", "16", "--zero", "3", "--card", "a100")
+    assert shown.returncode == 0 and "on 16 GPUs, ZeRO-3" in shown.stdout and "fits: 80 GiB" in shown.stdout
+    assert "a checkpoint to go on from 46.0 GiB, a light one 5.7 GiB" in shown.stdout
+
+
 def test_wrong_arguments_end_with_one_line_and_2(repository):
     for arguments in (
         ["--model", "absent"],
@@ -39,6 +47,7 @@ def test_wrong_arguments_end_with_one_line_and_2(repository):
         ["--gpus", "x"],
         ["--gpus", "0"],
         ["--sequences", "0"],
+        ["--card", "toaster"],
     ):
         shown = plan(repository, *arguments)
         assert shown.returncode == 2

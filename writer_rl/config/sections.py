@@ -88,8 +88,8 @@ class RolloutSection(SettingsSection):
     """Tokens of a prompt and its completion together, where that is to be less than the model's context; null: the context."""
     max_batch_tokens: PositiveInt = 65_536
     """Tokens (prompts and new ones) in one batch of the hf engine; bounds its cache."""
-    gpu_memory_utilization: float = Field(default=0.4, gt=0, lt=1)
-    """vLLM's share of the device's memory."""
+    gpu_memory_utilization: float | None = Field(default=None, gt=0, lt=1)
+    """vLLM's share of the device's memory; null: what the plan counts for it (launch/plan.py), 0.4 where it can't count."""
     tensor_parallel: PositiveInt = 1
     """GPUs that share one vLLM engine (evaluation; in training a sampler server has them: launch/sampler.py)."""
     server: Paths | None = None
@@ -101,7 +101,7 @@ class RolloutSection(SettingsSection):
     block_size: PositiveInt | None = None
     """vLLM's cache block in tokens; null: 32 on CPUs (vLLM's 128 there is too coarse for short prompts), its default on GPUs."""
     kv_cache_gib: PositiveFloat | None = None
-    """vLLM's cache on CPUs, in GiB; null: 1."""
+    """vLLM's cache in GiB; null: on GPUs what the plan counts (a round's sequences at full length), on CPUs 1."""
     sync_bound: PositiveFloat | None = None
     """The run stops if engine and trainer differ by more (nats) on a probe after a weight sync; null: by precision."""
 

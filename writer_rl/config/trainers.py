@@ -50,6 +50,8 @@ class TrainerSection(SettingsSection):
     """CPU threads of torch; null: its default."""
     resume: str = "auto"
     """auto: go on from the run directory's last checkpoint if there is one; never: refuse a used one; or a checkpoint."""
+    checkpoint_every: PositiveInt = 1
+    """Rounds (SFT: steps) between checkpoints to go on from."""
     keep_checkpoints: PositiveInt = 2
     """Checkpoints to go on from that stay (weights, master copies and optimizer: 16 bytes a parameter in bfloat16)."""
     weights_every: PositiveInt | None = None
@@ -93,8 +95,6 @@ class GRPOTrainer(TrainerSection):
     """What is compared, among what (docs/training.md): returns of a position (aligned, the paper); mean returns of trajectories;
     returns with R_mem's gain over the position before (difference); returns of G completions that were written from one memory
     (local, no questions); returns of those that were written from equal memories (anchor)."""
-    checkpoint_every: PositiveInt = 1
-    """Rounds between checkpoints to go on from."""
 
 
 class CurriculumStage(SettingsSection):

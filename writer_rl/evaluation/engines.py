@@ -52,7 +52,7 @@ def _vllm(folder: Path, tokenizer: Tokenizer, config: EvaluationConfig) -> tuple
         dtype=config.model.dtype,
         max_model_len=settings.max_model_len,
         block_size=settings.block_size,
-        gpu_memory_utilization=settings.gpu_memory_utilization,
+        gpu_memory_utilization=settings.gpu_memory_utilization or 0.4,
         kv_cache_gib=settings.kv_cache_gib,
         tensor_parallel=settings.tensor_parallel,
         structured_output=settings.structured_output,

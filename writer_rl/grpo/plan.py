@@ -10,6 +10,7 @@ from rewards.terms import WeightedTerm, weighted_terms
 from writer_rl.config import ConfigError, GRPOConfig, RewardSection, resolve
 from writer_rl.evaluation.asking import require_models
 from writer_rl.grpo.questions import asking_line
+from writer_rl.run.run_plan import resource_lines
 from writer_rl.train.data import load_training
 from writer_rl.train.missing import missing_data, missing_model
 from writer_rl.train.prompt import fit_line
@@ -69,7 +70,8 @@ def plan_lines(config: GRPOConfig) -> list[str]:
     missing = missing_data(config.data)
     asked = [line for line in (asking_line(config),) if line]
     if not missing:
-        return [*round_plan(config).lines(), *asked, *missing_model(config.model), fit_line(config)]
+        resources = resource_lines(config, config.trainer.steps)
+        return [*round_plan(config).lines(), *asked, *resources, *missing_model(config.model), fit_line(config)]
     _check_files(config)
     trainer, rollout = config.trainer, config.rollout
     trajectories = trainer.steps * rollout.networks_per_round * rollout.group_size
@@ -77,6 +79,7 @@ def plan_lines(config: GRPOConfig) -> list[str]:
         f"rounds            {trainer.steps}, one policy update each, at most {trainer.steps * trainer.epochs} optimizer steps",
         f"trajectories      {trajectories}",
         *asked,
+        *resource_lines(config, trainer.steps),
         *missing,
         *missing_model(config.model),
     ]

@@ -18,6 +18,7 @@ from writer_rl.config import TrainingConfig, resolve
 from writer_rl.run.directory import RunDirectory
 from writer_rl.run.doctor import cheap_checks, require
 from writer_rl.run.metrics import Metrics, checked_metrics
+from writer_rl.run.run_plan import disk_needed
 from writer_rl.run.state import RunState
 from writer_rl.run.tracking import Tracker
 from writer_rl.train.backend import Backend
@@ -178,7 +179,8 @@ def carry_out(kind: Callable[[ConfigT, World, StopSignals], TrainingRun], config
 
     Raises ValueError subclasses for what the user can mend, TrainingStalled and other RuntimeErrors for a run that failed.
     """
-    require(cheap_checks(resolve(config.output_dir)))
+    rounds = getattr(config.trainer, "steps", 1)
+    require(cheap_checks(resolve(config.output_dir), disk_needed=disk_needed(config, rounds)))
     world = connect(config.trainer.threads)
     with StopSignals() as stop:
         watch(stop)

@@ -49,13 +49,18 @@ class Check:
     remedy: str = ""
 
 
-def cheap_checks(output_dir: str | Path = ".", environment: Mapping[str, str] = os.environ) -> list[Check]:
+def cheap_checks(
+    output_dir: str | Path = ".", environment: Mapping[str, str] = os.environ, disk_needed: int = 0
+) -> list[Check]:
     """The checks that training makes at its start: stale compiler lock, disk, memory, W&B mode."""
-    return [*extension_locks(environment), disk(output_dir), memory(), wandb_mode(environment)]
+    return [*extension_locks(environment), disk(output_dir, disk_needed), memory(), wandb_mode(environment)]
 
 
 def all_checks(
-    output_dir: str | Path = ".", endpoints: Sequence[str] = (), environment: Mapping[str, str] = os.environ
+    output_dir: str | Path = ".",
+    endpoints: Sequence[str] = (),
+    environment: Mapping[str, str] = os.environ,
+    disk_needed: int = 0,
 ) -> list[Check]:
     """Every check, in the order of the table."""
     base_url = environment.get("OPENAI_BASE_URL")
@@ -68,7 +73,7 @@ def all_checks(
         *devices(),
         memory(),
         shared_memory(),
-        disk(output_dir),
+        disk(output_dir, disk_needed),
         *extension_locks(environment),
         port(int(environment.get("MASTER_PORT", "29500"))),
         wandb_mode(environment),
@@ -204,8 +209,8 @@ def shared_memory() -> Check:
     return Check("/dev/shm", "ok", f"{free / GIB:.1f} GiB free")
 
 
-def disk(path: str | Path) -> Check:
-    """Free space where a run writes, also when its folder does not exist yet."""
+def disk(path: str | Path, needed: int = 0) -> Check:
+    """Free space where a run writes, also when its folder does not exist yet, against the bytes that it needs."""
     place = Path(path).absolute()
     while not place.exists():
         place = place.parent
@@ -213,8 +218,10 @@ def disk(path: str | Path) -> Check:
         return Check("disk", "problem", f"{place} can't be written", "choose another output_dir")
     free = shutil.disk_usage(place).free
     found = f"{free / GIB:.1f} GiB free in {path}"
-    if free < 0.5 * GIB:
-        return Check("disk", "problem", found, "free some space, or set output_dir elsewhere")
+    if free < max(needed, 0.5 * GIB):
+        wanted = f", {needed / GIB:.1f} GiB needed" if needed > 0.5 * GIB else ""
+        fewer = ", or keep and make fewer checkpoints (trainer.keep_checkpoints, checkpoint_every)" if wanted else ""
+        return Check("disk", "problem", found + wanted, f"free some space, or set output_dir elsewhere{fewer}")
     return Check("disk", "ok", found)
 
 

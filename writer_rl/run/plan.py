@@ -5,10 +5,10 @@ Bytes per parameter in mixed precision (bf16 weights, fp32 master copy and AdamW
     weights      2 P          ZeRO-3: 2 P / N (offloaded: 0)
     gradients    2 T + 4 T    bf16, and their fp32 sum over micro-batches; ZeRO-2, 3: 4 T / N (optimizer offloaded: 0)
     optimizer    12 T / N     master 4, first moment 4, second moment 4 (offloaded: 0); in 8 bits: 4 + 2 (1 + 4 / 256)
-    reference    2 P          whole on every rank, whatever the stage; with LoRA 0: the policy without its adapter
+    reference    2 P          ZeRO-3: 2 P / N; with LoRA 0: the policy without its adapter
     buffers      gradient buckets; with ZeRO-3 the gathered embedding or two layers
     activations  see `activation_bytes`
-    sampler      2 P / tp + key-value cache; asleep while the update runs
+    sampler      2 P / tp + key-value cache; asleep while the update runs, its weights in pinned host memory
 
 T = P in full training. LoRA adds an adapter of T parameters to the model and trains nothing else.
 
@@ -20,11 +20,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from writer_rl.model.shape import ModelShape
+from writer_rl.train.sampler_share import sampler_share
 
 GIB = 1024**3
 BUCKET_ELEMENTS = 200_000_000  # reduce_bucket_size in configs/deepspeed/*.json
 CONTEXT_BYTES = int(1.5 * GIB)  # CUDA context, NCCL and cuBLAS workspaces
-SAMPLER_OVERHEAD = 1 * GIB  # vLLM's CUDA graphs and activation workspace
 USABLE = 0.92  # of the card: the allocator's fragmentation takes the rest
 
 
@@ -115,8 +115,8 @@ def sampler_bytes(model: ModelShape, run: RunShape) -> int:
     if not run.sampler:
         return 0
     # The sequences of all the ranks that share one sampler lie on its tensor_parallel GPUs, so the two factors cancel.
-    cache = run.sequences * run.sequence_tokens * model.kv_elements * 2
-    return 2 * model.parameters // run.tensor_parallel + cache + SAMPLER_OVERHEAD
+    share = sampler_share(model, run.sequences, run.sequence_tokens)
+    return 2 * model.parameters // run.tensor_parallel + share.cache + share.overhead
 
 
 def plan(model: ModelShape, run: RunShape) -> MemoryPlan:
@@ -129,7 +129,7 @@ def plan(model: ModelShape, run: RunShape) -> MemoryPlan:
     weights = 2 * parameters // shard
     gradients = 4 * trained // ranks if run.zero >= 2 else 6 * trained
     optimizer = trained * (4 * 256 + 2 * (256 + 4) if run.eight_bit else 12 * 256) // (256 * ranks)
-    reference = 0 if adapter else 2 * parameters
+    reference = 0 if adapter else 2 * parameters // shard
     buffers = 2 * 2 * min(BUCKET_ELEMENTS, trained)
     if run.zero == 3:
         buffers += 2 * max(model.embedding, 2 * model.layer)
@@ -142,6 +142,8 @@ def plan(model: ModelShape, run: RunShape) -> MemoryPlan:
         weights = 0
     activations = activation_bytes(model, run)
     sampler = sampler_bytes(model, run)
+    if run.sampler and run.sampler_sleeps:
+        host += 2 * model.parameters // run.tensor_parallel
     resident = CONTEXT_BYTES + weights + optimizer + reference
     update = resident + gradients + buffers + activations + (0 if run.sampler_sleeps else sampler)
     rollout = resident + sampler

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from writer_rl.config import TrainerSection, resolve
-from writer_rl.train.distributed import World
+
+if TYPE_CHECKING:
+    from writer_rl.train.distributed import World
 
 
 class BackendError(ValueError):

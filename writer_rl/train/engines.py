@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -20,6 +20,7 @@ from writer_rl.model.batching import collate
 from writer_rl.model.lora import merged
 from writer_rl.model.policy import Policy
 from writer_rl.train.backend import Backend
+from writer_rl.train.sampler_share import GIB, configured_share
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -47,16 +48,28 @@ def build_engine(
     from rollout.vllm.engine import VLLMEngine
 
     folder = resolve(model_path)
+    share, cache = device_memory(config, backend.policy.model.config.to_dict(), backend.world.size)
     return VLLMEngine(
         str(folder) if folder.is_dir() else model_path,
         tokenizer,
         dtype=config.model.dtype,
         max_model_len=settings.max_model_len,
         block_size=settings.block_size,
-        gpu_memory_utilization=settings.gpu_memory_utilization,
-        kv_cache_gib=settings.kv_cache_gib,
+        gpu_memory_utilization=share,
+        kv_cache_gib=cache,
         structured_output=settings.structured_output,
     )
+
+
+def device_memory(config: SharedConfig, model_config: dict[str, Any], ranks: int) -> tuple[float, float | None]:
+    """The share of the device that vLLM takes, and the GiB of its cache: as configured, else what the plan counts."""
+    settings = config.rollout
+    share = configured_share(model_config, settings, ranks)
+    wanted, cache = settings.gpu_memory_utilization, settings.kv_cache_gib
+    if wanted is None and share is not None and torch.cuda.is_available():
+        wanted = share.of_card(torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory)
+        cache = share.cache / GIB if cache is None else cache
+    return 0.4 if wanted is None else wanted, cache
 
 
 def spare_model(policy: Policy, config: SharedConfig, stage: int) -> PreTrainedModel | None:

@@ -4,8 +4,10 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from writer_rl.config import RolloutSection
 from writer_rl.model.shape import KNOWN, ModelShape
 from writer_rl.run.plan import PlanError, RunShape, activation_bytes, fewest_gpus, plan
+from writer_rl.train.sampler_share import configured_share
 
 MODEL = KNOWN["qwen2.5-3b"]
 P = MODEL.parameters
@@ -17,7 +19,7 @@ def test_state_of_full_training_by_hand():
     two = plan(MODEL, RunShape(gpus=4, zero=2))
     assert (two.weights, two.gradients, two.optimizer, two.reference) == (2 * P, P, 3 * P, 2 * P)
     three = plan(MODEL, RunShape(gpus=4, zero=3))
-    assert (three.weights, three.gradients, three.optimizer, three.reference) == (P // 2, P, 3 * P, 2 * P)
+    assert (three.weights, three.gradients, three.optimizer, three.reference) == (P // 2, P, 3 * P, P // 2)
 
 
 def test_state_of_an_adapter_by_hand():
@@ -40,8 +42,24 @@ def test_offloading_moves_bytes_to_the_host_and_loses_none():
     resident = plan(MODEL, RunShape(gpus=2, zero=3))
     offloaded = plan(MODEL, RunShape(gpus=2, zero=3, offload_optimizer=True, offload_parameters=True))
     assert offloaded.weights == offloaded.optimizer == offloaded.gradients == 0
-    assert offloaded.host == resident.weights + resident.optimizer + resident.gradients
+    assert offloaded.host - resident.host == resident.weights + resident.optimizer + resident.gradients
     assert offloaded.reference == resident.reference
+
+
+def test_a_sampler_that_sleeps_pins_its_weights_on_the_host():
+    assert plan(MODEL, RunShape()).host == 2 * P
+    assert plan(MODEL, RunShape(sampler_sleeps=False)).host == plan(MODEL, RunShape(sampler=False)).host == 0
+
+
+def test_the_samplers_share_is_what_the_plan_counts():
+    settings = RolloutSection(group_size=8, networks_per_round=2, max_model_len=8192)
+    config = {"model_type": "qwen2", "vocab_size": 151936, "hidden_size": 2048, "num_hidden_layers": 36, "num_attention_heads": 16}
+    config |= {"num_key_value_heads": 2, "intermediate_size": 11008, "tie_word_embeddings": True}
+    share = configured_share(config, settings, ranks=2)
+    assert (share.weights, share.cache) == (2 * P, 8 * 8192 * 36_864)
+    counted = plan(MODEL, RunShape(gpus=2, sequences=8, sequence_tokens=8192)).sampler
+    assert share.of_card(80 * 2**30) == pytest.approx(counted / (80 * 2**30)) and share.of_card(1) == 0.95
+    assert configured_share({"model_type": "mamba"}, settings, ranks=1) is None
 
 
 def test_a_sampler_that_sleeps_is_not_added_to_the_update():
