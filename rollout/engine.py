@@ -6,7 +6,7 @@ another completion). An engine serves one policy at a time, named by ``policy_ve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
@@ -174,3 +174,17 @@ class KeepsPrompts(Protocol):
 def keeping_prompts(engine: Engine) -> AbstractContextManager[None]:
     """`KeepsPrompts.keep_prompts` of an engine that has it; nothing for another."""
     return engine.keep_prompts() if isinstance(engine, KeepsPrompts) else nullcontext()
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """An engine whose ``generate`` can be ended between decode steps."""
+
+    def interruptible(self, check: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `check` between decode steps. What it raises ends the call; the engine can be asked again."""
+        ...
+
+
+def interrupted_by(check: Callable[[], None], engine: Engine) -> AbstractContextManager[None]:
+    """`Interruptible.interruptible` of an engine that has it; nothing for another."""
+    return engine.interruptible(check) if isinstance(engine, Interruptible) else nullcontext()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rollout.engine import Engine, Generation, GenerationRequest, KeepsPrompts, keeping_prompts
+from rollout.engine import Engine, Generation, GenerationRequest, KeepsPrompts, interrupted_by, keeping_prompts
 
 if TYPE_CHECKING:
     import torch
@@ -60,6 +60,10 @@ class JournaledEngine:
         with keeping_prompts(self.engine):
             yield
         self._unread.clear()
+
+    def interruptible(self, check: Callable[[], None]) -> AbstractContextManager[None]:
+        """See `rollout.engine.Interruptible`; a call that was ended is not in the journal."""
+        return interrupted_by(check, self.engine)
 
     def read_prompts(self, requests: Sequence[GenerationRequest]) -> None:
         """See `rollout.engine.KeepsPrompts`."""

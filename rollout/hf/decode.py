@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -46,8 +46,10 @@ class Rows(Protocol):
         ...
 
 
-def decode_batch(state: Rows, rows: Sequence[DecodeRow], stop_ids: frozenset[int]) -> list[Sampled]:
-    """Sample every row, in row order.
+def decode_batch(
+    state: Rows, rows: Sequence[DecodeRow], stop_ids: frozenset[int], between_steps: Callable[[], None] = lambda: None
+) -> list[Sampled]:
+    """Sample every row, in row order; what `between_steps` raises ends that.
 
     Rows that have ended leave the batch once what they would still compute outweighs the copy of what the others have read.
     """
@@ -83,6 +85,7 @@ def decode_batch(state: Rows, rows: Sequence[DecodeRow], stop_ids: frozenset[int
             state.select(keep)
             present, drawn, last, living, settings = present[keep], drawn[keep], last[keep], living[keep], settings.select(keep)
             idle = 0
+        between_steps()
         logits = state.step(drawn, step + 1, last)
     return _results(tokens, logprobs, lengths, stopped)
 

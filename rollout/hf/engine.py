@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -72,6 +72,7 @@ class HFEngine:
         self._counts = {"prompt_tokens": 0.0, "cached_prompt_tokens": 0.0, "generated_tokens": 0.0, "seconds": 0.0}
         self._known = KnownPrompts()
         self._keeping = False
+        self._check: Callable[[], None] = _nothing
         self._shares: bool | None = None  # whether the model can; None: not tried yet
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
@@ -84,8 +85,8 @@ class HFEngine:
         made: dict[int, Generation] = {}
         with self._sampling():
             for batch in _batches(rows, self._max_batch_tokens):
-                state = self._read(batch)
-                for row, (ids, logprobs, stopped) in zip(batch, decode_batch(state, batch, self.stop_ids), strict=True):
+                decoded = decode_batch(self._read(batch), batch, self.stop_ids, self._check)
+                for row, (ids, logprobs, stopped) in zip(batch, decoded, strict=True):
                     text = completion_text(self._tokenizer, ids, self.stop_ids if stopped else frozenset())
                     made[row.index] = Generation(ids, text, logprobs, "stop" if stopped else "length")
         results = [made[index] for index in range(len(rows))]
@@ -93,6 +94,15 @@ class HFEngine:
         self._counts["generated_tokens"] += sum(len(r.token_ids) for r in results)
         self._counts["seconds"] += time.perf_counter() - started
         return results
+
+    @contextmanager
+    def interruptible(self, check: Callable[[], None]) -> Iterator[None]:
+        """See `rollout.engine.Interruptible`."""
+        self._check = check
+        try:
+            yield
+        finally:
+            self._check = _nothing
 
     @contextmanager
     def keep_prompts(self) -> Iterator[None]:
@@ -263,3 +273,7 @@ def _evaluating(module: torch.nn.Module) -> Iterator[None]:
     finally:
         for m in training:
             m.training = True
+
+
+def _nothing() -> None:
+    """Between decode steps, where nobody wants to end a call."""

@@ -26,7 +26,8 @@ def train(
 ) -> list[int]:
     """Run launch/grpo.py (or sft.py) with these arguments; the exit code of every rank (negative: the signal that killed it).
 
-    event: "SIGKILL rollout 3 1": signal, point, at its third pass, on rank 1. Points: rollout (a position is done), micro (a
+    event: "SIGKILL rollout 3 1": signal, point, at its third pass, on rank 1. Points: rollout (a position is done), decode (a token of every
+    row is written), micro (a
     micro-batch is done), epoch (an optimizer step is done), save (a checkpoint is written but not yet in place), vllm (vLLM is
     asked to generate). Instead of a signal, ERROR is an error at that point.
     """
@@ -95,6 +96,7 @@ def _arm(event: str, point: str, count: int) -> None:
 
 
 def _place(point: str) -> tuple:
+    from rollout.hf.shared_rows import SharedRows
     from writer_rl.grpo.sampling import GroupSampler
     from writer_rl.train import checkpoint
     from writer_rl.train.backend import Backend
@@ -104,6 +106,8 @@ def _place(point: str) -> tuple:
 
         return import_vllm().LLM, "generate"
     places = {"rollout": (GroupSampler, "_on_position"), "epoch": (Backend, "step"), "micro": (Backend, "backward")}
+    if point == "decode":
+        return SharedRows, "step"
     return places.get(point, (checkpoint, "publish"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rollout.engine import Engine, EngineDied, SamplingParams
+from rollout.engine import Engine, EngineDied, SamplingParams, interrupted_by
 from rollout.sampler import WrittenPosition, sample_groups
 from rollout.trajectory import Trajectory
 from rollout.writer_prompt import WriterPrompt
@@ -49,7 +49,8 @@ class GroupSampler:
             died = False
             try:
                 if made is None and self.stop.received is None:
-                    made = self._write(names, visit)
+                    with interrupted_by(self.stop.check, self.engine):
+                        made = self._write(names, visit)
             except StopRequested:
                 pass  # raised again below, on every rank
             except EngineDied as error:

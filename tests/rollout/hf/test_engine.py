@@ -319,3 +319,19 @@ def test_metrics_count_since_the_last_call(model, tokenizer):
 def test_impossible_sampling_settings_name_the_field(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         SamplingParams(**bad)
+
+
+def test_a_call_can_be_ended_between_decode_steps_and_the_engine_goes_on(model, tokenizer):
+    engine = HFEngine(model, tokenizer)
+    requests = [GenerationRequest((5, 9, 11), seed, SamplingParams(max_new_tokens=12)) for seed in range(4)]
+    expected = engine.generate(requests)
+    passed = []
+
+    def end_at_the_third() -> None:
+        passed.append(0)
+        if len(passed) == 3:
+            raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"), engine.interruptible(end_at_the_third):
+        engine.generate(requests)
+    assert len(passed) == 3 and engine.generate(requests) == expected and len(passed) == 3

@@ -126,7 +126,7 @@ def test_a_run_killed_anywhere_and_begun_again_ends_the_same(folder, whole, even
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-@pytest.mark.parametrize("point", ["rollout 3", "epoch 3", "micro 6"])
+@pytest.mark.parametrize("point", ["rollout 3", "epoch 3", "micro 6", "decode 3"])
 def test_a_signal_saves_stops_and_the_same_command_goes_on(folder, whole, name, code, point):
     run = folder / f"{name}-{point.split()[0]}"
     arguments = [folder / "config.yaml", "--output_dir", str(run)]
