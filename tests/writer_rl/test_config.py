@@ -15,8 +15,8 @@ TRAINING_KINDS = ("sft", "grpo", "evaluate")
 
 def shipped():
     """Our configuration files: the YAML directly in configs/ (accelerate and DeepSpeed files lie in folders)."""
-    rows = "controls.yaml"  # rows of reproduce.py; tests/writer_rl/evaluation/test_controls.py loads each
-    return sorted(path.name for path in (ROOT / "configs").glob("*.yaml") if path.name != rows)
+    rows = ("controls.yaml", "new-networks.yaml")  # rows of reproduce.py; tests/writer_rl/evaluation/test_controls.py loads each
+    return sorted(path.name for path in (ROOT / "configs").glob("*.yaml") if path.name not in rows)
 
 
 @pytest.mark.parametrize("name", shipped())
