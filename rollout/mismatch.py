@@ -3,7 +3,7 @@
 Two things differ. *Mismatch*: both compute the same raw log-probability (temperature 1, full vocabulary) with other
 kernels; it should be near zero, and growth over updates means stale weights. *Sampling bias*: tokens are drawn at
 temperature 0.8 within a top-p nucleus, while the objective (Eq. 25) uses the raw policy on both sides of its ratio.
-The paper's objective leaves that bias in; so does this project, and `sampling_bias` says how large it is.
+The paper's objective leaves that bias in; `rollout.sampling_bias` says how large it is, `trainer.ratio: sampler` takes it out.
 """
 
 from __future__ import annotations
@@ -145,15 +145,6 @@ def processed_logprobs(logits: torch.Tensor, tokens: torch.Tensor, temperature: 
     inside = nucleus.gather(-1, tokens[..., None])[..., 0]
     value = scaled.gather(-1, tokens[..., None])[..., 0] - log_mass
     return value.masked_fill(~inside, float("-inf"))
-
-
-def sampling_bias(raw_logprobs: Any, processed: Any, mask: Any = None) -> Mismatch:
-    """The uncorrected bias of temperature and top-p: `mismatch` of raw against processed log-probabilities.
-
-    ``ratio_mean`` estimates the raw policy's mass inside the nucleus (1 without truncation); ``k3`` estimates
-    KL(sampling distribution || policy).
-    """
-    return mismatch(processed, raw_logprobs, mask)
 
 
 def _flat(values: Any) -> np.ndarray:

@@ -93,7 +93,7 @@ class EvidenceItem:
     entry_id: str = ""
     messages: tuple[str, ...] = ()
     current: bool = True
-    score: float = field(default=0.0, compare=False)
+    score: float = field(default=0.0, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

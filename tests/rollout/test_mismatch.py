@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.hf.token_sampling import sample_tokens
-from rollout.mismatch import MismatchSums, mismatch, processed_logprobs, sampling_bias, truncated_importance
+from rollout.mismatch import MismatchSums, mismatch, processed_logprobs, truncated_importance
 
 LOGPROB = st.floats(-20.0, 0.0)
 
@@ -90,19 +90,6 @@ def test_processed_logprobs_describe_what_the_engine_draws():
     expected = processed_logprobs(logits.expand(8, -1), torch.arange(8), 0.8, 0.9).exp()
     torch.testing.assert_close(frequency, expected.float(), atol=0.015, rtol=0)
     assert set(frequency.nonzero().flatten().tolist()) == set(expected.nonzero().flatten().tolist())
-
-
-def test_sampling_bias_estimates_the_raw_mass_of_the_nucleus():
-    torch.manual_seed(1)
-    logits = torch.randn(30) * 2
-    raw = torch.log_softmax(logits, -1)
-    draws = 50_000
-    temperature, top_p = torch.full((draws,), 0.8), torch.full((draws,), 0.8)
-    tokens = sample_tokens(logits.expand(draws, -1), temperature, top_p, torch.rand(draws, dtype=torch.float64))
-    processed = processed_logprobs(logits.expand(30, -1), torch.arange(30), 0.8, 0.8)
-    bias = sampling_bias(raw[tokens], processed[tokens])
-    assert bias.ratio_mean == pytest.approx(raw[processed > -1e9].exp().sum().item(), abs=0.02)
-    assert bias.k3 > 0.01
 
 
 @given(st.lists(st.lists(st.tuples(LOGPROB, LOGPROB), max_size=8), max_size=4))

@@ -91,6 +91,9 @@ class GRPOTrainer(TrainerSection):
     """Samples whose |advantage| is smaller take no part in the update; 0: only exact zeros."""
     importance_cap: float | None = Field(default=None, ge=1)
     """Weight tokens by min(trainer probability / sampler probability, cap); null: no correction (the paper's objective)."""
+    ratio: Literal["policy", "sampler"] = "policy"
+    """What Eq. 25's token ratio is taken between: policies at temperature 1 (policy, the paper), or policies at the sampler's
+    temperature, renormalised over the nucleus that it drew from (sampler; docs/rollouts.md)."""
     credit: Literal["aligned", "trajectory", "difference", "local", "anchor"] = "aligned"
     """What is compared, among what (docs/training.md): returns of a position (aligned, the paper); mean returns of trajectories;
     returns with R_mem's gain over the position before (difference); returns of G completions that were written from one memory

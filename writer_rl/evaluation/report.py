@@ -104,19 +104,24 @@ def writer_table(document: EvaluationDocument, reference: str = "teacher") -> st
     header += [f"Gap to {reference}"] if best is not None else []
     lines = []
     for row in rows:
-        low, high = row["mean_n_ci95"]
         cells = [
             row["writer"],
             f"{'/'.join(str(c) for c in row['correct'])} of {document['total']}",
             spread(row["accuracy_mean"], row["accuracy_std"]),
             f"{row['token_f1_mean']:.2f}",
             f"{row['mean_q']:.3f}",
-            f"{row['mean_n']:.3f} [{low:.3f}, {high:.3f}]",
+            f"{row['mean_n']:.3f}{_interval(row['mean_n_ci95'])}",
         ]
         if best is not None:
             cells.append("-" if row["writer"] == reference else f"{row['accuracy_mean'] - best:+.2f} pp")
         lines.append(cells)
     return "\n".join([table(header, lines), *map(one_line, document.get("notes", ()))])
+
+
+def _interval(bounds: Sequence[float]) -> str:
+    """A bootstrap over networks, or nothing where there is no spread to resample: a single network says nothing of others."""
+    low, high = bounds
+    return f" [{low:.3f}, {high:.3f}]" if low < high else ""
 
 
 def category_table(document: EvaluationDocument) -> str:

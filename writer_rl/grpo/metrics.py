@@ -9,6 +9,7 @@ from statistics import fmean, pstdev
 import numpy as np
 
 from rollout.mismatch import MismatchSums
+from rollout.sampling_bias import BiasSums
 from rollout.sync import SyncReport
 from writer_rl.grpo.advantages import MIN_SIGMA
 from writer_rl.grpo.consistency import contradicted, neighbour_correlation
@@ -48,6 +49,8 @@ class RankFigures:
 
     mismatch: MismatchSums
     """Of the update's sampled tokens, under the engine and under pi_old."""
+    bias: BiasSums
+    """Of the same tokens: temperature and nucleus against the raw policy."""
     engine: Mapping[str, float]
     """``Engine.metrics()`` since the last round."""
     peak_gib: Mapping[str, float]
@@ -56,7 +59,7 @@ class RankFigures:
 
 def rank_figures(update: UpdateReport, engine: Mapping[str, float], clock: PhaseClock) -> RankFigures:
     """This rank's."""
-    return RankFigures(MismatchSums.of(update.sampler_logprobs, update.trainer_logprobs), engine, clock.peak_gib)
+    return RankFigures(MismatchSums.of(update.sampler_logprobs, update.trainer_logprobs), update.bias, engine, clock.peak_gib)
 
 
 def rollout_metrics(groups: Sequence[Group]) -> Metrics:
@@ -83,11 +86,13 @@ def rollout_metrics(groups: Sequence[Group]) -> Metrics:
 
 
 def mismatch_metrics(ranks: Sequence[RankFigures]) -> Metrics:
-    """``rollout/mismatch_*``: how far the sampler is from the trainer; None each where nothing was updated."""
+    """``rollout/mismatch_*``: how far the sampler is from the trainer, and the bias of its temperature and nucleus
+    (``rollout/nucleus_mass``, ``rollout/sequence_log_ratio/*``); None each where nothing was updated."""
     sums = sum((rank.mismatch for rank in ranks), MismatchSums())
+    bias = sum((rank.bias for rank in ranks), BiasSums()).to_metrics()
     if not sums.tokens + sums.dropped:
-        return {f"rollout/mismatch_{name}": None for name in MISMATCH}
-    return {**sums.result().to_metrics()}
+        return {f"rollout/mismatch_{name}": None for name in MISMATCH} | bias
+    return {**sums.result().to_metrics(), **bias}
 
 
 def engine_metrics(synced: SyncReport, ranks: Sequence[RankFigures]) -> Metrics:

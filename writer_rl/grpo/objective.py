@@ -64,10 +64,12 @@ def grpo_sums(
     clip: float = 0.20,
     kl_coef: float = 0.10,
     token_weights: Tensor | None = None,
+    ratio_of: tuple[Tensor, Tensor] | None = None,
 ) -> ObjectiveSums:
     """`clipped_grpo` without its denominators: divide `loss` by the whole update's number of samples.
 
-    token_weights: [N, L] factors of the surrogate term (an importance correction), or None.
+    token_weights: [N, L] factors of the surrogate term (an importance correction), or None. ratio_of: [N, L] each, the
+    log-probabilities (now, old) that Eq. 25's ratio is taken between, where they are not logp and old_logp; KL stays of those.
     """
     dtype = logp.dtype
     advantages = advantages.to(logp)
@@ -78,7 +80,11 @@ def grpo_sums(
     logp = torch.where(counted, logp, zero)
     old_logp = torch.where(counted, old_logp.detach().to(logp), zero)
     ref_logp = torch.where(counted, ref_logp.detach().to(logp), zero)
-    surrogate, clipped = _surrogate(logp - old_logp, advantages[:, None], clip)
+    log_ratio = logp - old_logp
+    if ratio_of is not None:
+        now, old = ratio_of
+        log_ratio = torch.where(counted, now - old.detach().to(now), zero)
+    surrogate, clipped = _surrogate(log_ratio, advantages[:, None], clip)
     if token_weights is not None:
         surrogate = surrogate * torch.where(counted, token_weights.detach().to(logp), zero)
     kl = k3(ref_logp - logp)

@@ -22,6 +22,7 @@ from writer_rl.grpo.sampling import GroupSampler
 from writer_rl.grpo.setup import build_parts
 from writer_rl.grpo.state import GRPOState
 from writer_rl.grpo.update import UpdateReport, update_policy
+from writer_rl.model.support import Drawing
 from writer_rl.run.base import TrainingRun, carry_out
 from writer_rl.run.clock import PhaseClock
 from writer_rl.run.glossary import LEGEND
@@ -114,8 +115,9 @@ class GRPORun(TrainingRun[GRPOConfig, GRPOState]):
         samples = [sample for group in groups for sample in group.samples(self.config.trainer.min_abs_advantage)]
         share = balanced_shares(samples, self.world.size, packing(self.trainer.packing))[self.world.rank]
         with as_before_unless_done():
+            drawing = Drawing(self.config.rollout.temperature, self.config.rollout.top_p)
             update = update_policy(
-                self.backend, self.reference, share, self.trainer, factor, lambda: self.stop.check_all(self.world)
+                self.backend, self.reference, share, self.trainer, factor, lambda: self.stop.check_all(self.world), drawing
             )
         self.state.count(update)
         return update

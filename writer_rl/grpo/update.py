@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 
 from rollout.mismatch import truncated_importance
+from rollout.sampling_bias import BiasSums
 from writer_rl.config import GRPOTrainer
 from writer_rl.grpo.objective import grpo_sums
 from writer_rl.grpo.samples import ZERO_WORK, Sample
 from writer_rl.model.batching import ScoredBatch, length
+from writer_rl.model.support import Drawing, Support
 from writer_rl.train.backend import Backend
 from writer_rl.train.packing import Packing, micro_batch_tokens, packing
 
@@ -57,6 +59,8 @@ class UpdateReport:
     sampler_logprobs: list[float] = field(default_factory=list, repr=False)
     trainer_logprobs: list[float] = field(default_factory=list, repr=False)
     """This rank's completion tokens, under the engine and under pi_old: how far apart are they?"""
+    bias: BiasSums = field(default_factory=BiasSums, repr=False)
+    """Of this rank's completions: pi_old against what its temperature and nucleus make of it."""
 
     @property
     def steps(self) -> int:
@@ -73,6 +77,10 @@ class _MicroBatch:
     sampler: Tensor
     ref: Tensor | None = None
     old: Tensor | None = None
+    old_drawn: Tensor | None = None
+    """pi_old renormalised over what the sampler could draw."""
+    support: Support | None = None
+    """Those sets: fixed for all epochs, as what the sampler could draw does not follow the policy."""
 
 
 def update_policy(
@@ -82,6 +90,7 @@ def update_policy(
     settings: GRPOTrainer,
     lr_factor: float = 1.0,
     safe_point: Callable[[], None] = lambda: None,
+    drawing: Drawing | None = None,
 ) -> UpdateReport:
     """Train on this rank's share of an update's samples, all of nonzero advantage. Collective.
 
@@ -92,7 +101,11 @@ def update_policy(
 
     safe_point: called by every rank before each micro-batch, until the first optimizer step; what it raises ends the update, and
     the policy and its optimizer are as they were.
+
+    drawing: how the samples were drawn; None: their bias is not measured. `ratio: sampler` needs it (ValueError).
     """
+    if settings.ratio == "sampler" and drawing is None:
+        raise ValueError("trainer.ratio sampler: needs the sampler's temperature and top_p")
     started = time.perf_counter()
     world = backend.world
     count, tokens = (int(n) for n in world.sum([len(samples), sum(map(length, samples))]))
@@ -112,7 +125,7 @@ def update_policy(
     skipped, entropy = None, None
     for index in range(settings.epochs):
         first = index == 0
-        epoch, entropies = _accumulate(backend, batches, settings, count, first, safe_point if first else lambda: None)
+        epoch, entropies = _accumulate(backend, batches, settings, count, first, safe_point if first else lambda: None, drawing)
         entropy = entropies if first else entropy
         skipped = _reason_to_skip(epoch, settings.kl_limit)
         if skipped is None:
@@ -125,7 +138,8 @@ def update_policy(
         if skipped is not None:
             break
     sampler, trainer = _sampled_logprobs(batches)
-    return UpdateReport(count, tokens, tuple(epochs), skipped, entropy, time.perf_counter() - started, sampler, trainer)
+    seconds = time.perf_counter() - started
+    return UpdateReport(count, tokens, tuple(epochs), skipped, entropy, seconds, sampler, trainer, _bias(batches))
 
 
 def _prepare(group: Sequence[Sample], layout: Packing, device: torch.device) -> _MicroBatch:
@@ -143,19 +157,25 @@ def _accumulate(
     count: int,
     want_entropy: bool,
     safe_point: Callable[[], None],
+    drawing: Drawing | None,
 ) -> tuple[Epoch, float | None]:
     """Forward and backward over all micro-batches, and the update-wide figures on which every rank decides alike."""
     sums = torch.zeros(5, dtype=torch.float64, device=backend.device)
     for index, micro in enumerate(batches):
         safe_point()
-        logprobs, entropies = backend.logprobs(micro.batch, entropy=want_entropy)
-        logp = micro.batch.per_sample(logprobs)
+        logp, entropies, drawn = _scores(backend, micro, settings, drawing, want_entropy)
         if micro.old is None:
-            micro.old = logp.detach()
+            micro.old, micro.old_drawn = logp.detach(), None if drawn is None else drawn.detach()
+        ratio_of = None
+        if settings.ratio == "sampler":
+            assert drawn is not None and micro.old_drawn is not None, "update_policy asks for the sampler's settings"
+            ratio_of = drawn, micro.old_drawn
         weights = None
         if settings.importance_cap is not None:
             weights = truncated_importance(micro.sampler, micro.old, settings.importance_cap)
-        part = grpo_sums(logp, micro.old, micro.ref, micro.advantages, micro.batch.mask, settings.clip, settings.kl_coef, weights)
+        assert micro.ref is not None, "known before the first epoch"
+        mask, advantages = micro.batch.mask, micro.advantages
+        part = grpo_sums(logp, micro.old, micro.ref, advantages, mask, settings.clip, settings.kl_coef, weights, ratio_of)
         backend.backward(part.loss / count, last=index == len(batches) - 1)
         figures = [part.loss.detach(), part.kl, part.clipped, part.tokens]
         figures.append(part.kl * 0 if entropies is None else micro.batch.per_sample(entropies)[micro.advantages != 0].sum())
@@ -163,6 +183,23 @@ def _accumulate(
     loss, kl, clipped, tokens, entropy = backend.world.sum(sums.tolist())
     epoch = Epoch(loss / count, kl / count, clipped / max(tokens, 1))
     return epoch, entropy / max(tokens, 1) if want_entropy else None
+
+
+def _scores(
+    backend: Backend, micro: _MicroBatch, settings: GRPOTrainer, drawing: Drawing | None, entropy: bool
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """[B, C] raw log-probabilities, [T] entropies, and [B, C] log-probabilities as drawn where they are wanted.
+
+    For the ratio they are wanted in every epoch, to see the sampler's bias in the first alone.
+    """
+    drawn = micro.support if micro.support is not None else drawing
+    if drawn is None or (micro.old is not None and settings.ratio == "policy"):
+        logprobs, entropies = backend.logprobs(micro.batch, entropy=entropy)
+        return micro.batch.per_sample(logprobs), entropies, None
+    logprobs, entropies, processed, support = backend.logprobs_as_drawn(micro.batch, drawn, entropy=entropy)
+    if settings.ratio == "sampler":
+        micro.support = support
+    return micro.batch.per_sample(logprobs), entropies, micro.batch.per_sample(processed)
 
 
 def _reason_to_skip(epoch: Epoch, kl_limit: float | None) -> str | None:
@@ -182,3 +219,16 @@ def _sampled_logprobs(batches: Sequence[_MicroBatch]) -> tuple[list[float], list
         sampler += micro.sampler[tokens].tolist()
         trainer += micro.old[tokens].tolist()
     return sampler, trainer
+
+
+def _bias(batches: Sequence[_MicroBatch]) -> BiasSums:
+    raw: list[list[float]] = []
+    processed: list[list[float]] = []
+    for micro in batches:
+        if micro.old is None or micro.old_drawn is None:
+            continue
+        for row in (micro.advantages != 0).nonzero()[:, 0].tolist():
+            tokens = micro.batch.mask[row]
+            raw.append(micro.old[row][tokens].tolist())
+            processed.append(micro.old_drawn[row][tokens].tolist())
+    return BiasSums.of(raw, processed)

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from rollout.tokenizer_file import load_as_written
 from writer_rl.config import ModelSection, resolve
 from writer_rl.model.batching import ScoredBatch
-from writer_rl.model.logprobs import CompletionHead
+from writer_rl.model.logprobs import CompletionHead, Scores
 from writer_rl.model.structured_init import shape_for_copying
+from writer_rl.model.support import Drawing, Support
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -37,10 +38,13 @@ class Policy(nn.Module):
         self.head = CompletionHead(_output_layer(model), logprob_chunk)
         _disable_dropout(model)
 
-    def forward(self, batch: ScoredBatch, entropy: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Log-probabilities [T] of the batch's completion tokens at temperature 1, and their entropies [T] on demand."""
+    def forward(self, batch: ScoredBatch, entropy: bool = False, drawn: Drawing | Support | None = None) -> Scores:
+        """Log-probabilities [T] of the batch's completion tokens at temperature 1, and their entropies [T] on demand.
+
+        drawn: see `CompletionHead.forward`.
+        """
         states = _body(self.model)(**batch.inputs(self.model), use_cache=False).last_hidden_state
-        return self.head(batch.predictors(states), batch.targets, entropy, batch.predictor_of)
+        return self.head(batch.predictors(states), batch.targets, entropy, batch.predictor_of, drawn)
 
 
 def load_policy(settings: ModelSection, seed: int = 0, logprob_chunk: int = 1024, path: str | Path | None = None) -> Policy:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from writer_rl.config import TrainerSection
 from writer_rl.model.batching import ScoredBatch
 from writer_rl.model.policy import Policy
+from writer_rl.model.support import Drawing, Support
 from writer_rl.train.deepspeed_config import BackendError, deepspeed_config, zero_settings
 from writer_rl.train.distributed import World
 
@@ -100,6 +101,12 @@ class Backend:
     def logprobs(self, batch: ScoredBatch, entropy: bool = False) -> tuple[Tensor, Tensor | None]:
         """`Policy.forward` through DeepSpeed, which the backward pass needs. All ranks call it equally often."""
         return self.engine(batch, entropy=entropy)
+
+    def logprobs_as_drawn(
+        self, batch: ScoredBatch, drawn: Drawing | Support, entropy: bool = False
+    ) -> tuple[Tensor, Tensor | None, Tensor, Support]:
+        """`logprobs`, then those renormalised over what the sampler could draw, and these sets (`CompletionHead.forward`)."""
+        return self.engine(batch, entropy=entropy, drawn=drawn)
 
     def backward(self, loss: Tensor, last: bool) -> None:
         """Add the gradient of `loss`.

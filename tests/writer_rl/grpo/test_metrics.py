@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rollout.mismatch import MismatchSums
+from rollout.sampling_bias import BiasSums
 from rollout.sync import SyncReport
 from tests.writer_rl.grpo.test_groups import assembled, gain, setting  # noqa: F401
 from writer_rl.grpo import metrics
@@ -94,7 +95,7 @@ def test_silent_cells_are_counted_per_position(setting):  # noqa: F811
 
 
 def rank(engine=None, peak_gib=None):
-    return metrics.RankFigures(MismatchSums(), engine or {}, peak_gib or {})
+    return metrics.RankFigures(MismatchSums(), BiasSums(), engine or {}, peak_gib or {})
 
 
 def test_engine_figures_of_all_ranks():
