@@ -1,7 +1,8 @@
 """What a memory state is worth: the local rewards of the paper's Appendix E and the terminal question gain."""
 
 from rewards.chain import chain_reward
-from rewards.qa_gain import QAFailure, QAGain, QAGroup, qa_gain, select_questions
+from rewards.qa_gain import qa_gain, select_questions
+from rewards.qa_results import QAFailure, QAGain, QAGroup
 from rewards.scorer import Scorer
 from rewards.similarity import text_similarity
 from rewards.speaker import SpeakerMatch, speaker_levenshtein

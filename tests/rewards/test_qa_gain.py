@@ -20,7 +20,7 @@ from memory_env.query.protocol import Answer, Evidence, EvidenceItem, EvidenceRo
 from memory_env.state import MemoryState
 from memory_env.step import step
 from rewards import QAFailure, QAGain, QAGroup, qa_gain, select_questions
-from rewards.qa_gain import allowed_failures
+from rewards.qa_results import allowed_failures
 from tests.conftest import PATIENCE
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from memory_env import MemoryState, Network, replay
 from memory_env.replay import Completion
 from rewards import RewardWeights, Scorer, StepReward, score_step
-from rewards.qa_gain import QAGain
+from rewards.qa_results import QAGain
 from rollout.trajectory import Step, Trajectory
 from writer_rl.grpo.credit import Comparison, Credit, compare, memory_key, returns_of
 from writer_rl.grpo.samples import Sample

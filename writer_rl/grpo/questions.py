@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from memory_env import Network
-from rewards.qa_gain import QAFailure, QAGain, QAGroup, qa_gain
+from rewards.qa_gain import qa_gain
+from rewards.qa_results import QAFailure, QAGain, QAGroup
 from writer_rl.config import DataSection, QASection, SharedConfig
 from writer_rl.evaluation.asking import asked_otherwise, open_asking
 from writer_rl.evaluation.frozen import frozen_hashes
@@ -20,7 +21,7 @@ class Questions:
 
     cache: the file of an endpoint's responses, so that a round begun again asks nothing twice.
     Raises DataError or ConfigError for an endpoint without a model, address or key, or a model that nobody asks; a call may
-    raise `rewards.qa_gain.QAFailure`.
+    raise `rewards.qa_results.QAFailure`.
 
     Example: ``Questions(config.reward.qa, run / "responses.sqlite")([QAGroup(network_id, questions, final_states)])[0].gains``
     """

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memory_env.query.protocol import EvidenceItem, EvidenceRow
-from rewards.qa_gain import QATranscript
+from rewards.qa_results import QATranscript
 from rollout.seeds import request_seed
 from rollout.trajectory import Trajectory, completion_records
 from writer_rl.grpo.advantages import MIN_SIGMA

@@ -3,7 +3,7 @@
 import pytest
 
 from memory_env.query.retrieve.dense import minilm_installed
-from rewards.qa_gain import QAGroup
+from rewards.qa_results import QAGroup
 from tests.memory_env.query.chat_server import ok, serving
 from tests.memory_env.query.memories import CLUB, asked
 from writer_rl.config import AskingSection, EvaluationSection, QASection

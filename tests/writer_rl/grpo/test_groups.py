@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rewards import RewardWeights, Scorer
-from rewards.qa_gain import QAGain
+from rewards.qa_results import QAGain
 from rollout.engine import Generation, SamplingParams
 from rollout.sampler import sample_groups
 from tests.writer_rl.tiny_run import ADD, NOOP, PROMPT, make_tokenizer, save_chats

@@ -4,7 +4,7 @@ import json
 
 from memory_env.conversation import Question
 from memory_env.query.protocol import Answer, Evidence, EvidenceItem, EvidenceRow, Projection, Verdict
-from rewards.qa_gain import QAExchange, QAGain, QATranscript
+from rewards.qa_results import QAExchange, QAGain, QATranscript
 from rollout.seeds import request_seed
 from tests.writer_rl.grpo.test_groups import G, assembled, gain, setting  # noqa: F401 (a fixture)
 from writer_rl.grpo.records import question_records, trajectory_records

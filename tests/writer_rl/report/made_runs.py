@@ -10,7 +10,7 @@ from typing import Any
 
 from memory_env import MemoryState, Segment, parse_completion, step
 from rewards import Scorer
-from rewards.qa_gain import QAGroup
+from rewards.qa_results import QAGroup
 from rollout.trajectory import Step, Trajectory
 from writer_rl.config import GRPOConfig, load_config
 from writer_rl.grpo.groups import assemble, final_states, score_trajectories
