@@ -126,13 +126,22 @@ def _interval(bounds: Sequence[float]) -> str:
 
 def category_table(document: EvaluationDocument) -> str:
     """Accuracy per category, Writers as rows."""
-    categories = sorted({category for row in document["rows"] for category in row["by_category"]})
-    totals = {c: next(row["by_category"][c]["total"] for row in document["rows"] if c in row["by_category"]) for c in categories}
-    header = ["Acc. (%)", *(f"{category} ({totals[category]})" for category in categories)]
-    lines = [
-        [row["writer"], *(f"{row['by_category'][category]['accuracy_mean']:.1f}" for category in categories)]
-        for row in document["rows"]
-    ]
+    return _categories([((row["writer"],), row) for row in document["rows"]], ["Acc. (%)"])
+
+
+def variant_category_table(document: VariantDocument, first: str) -> str:
+    """Accuracy per category of rows that differ in their budgets.
+
+    A total that one category carries shows here: without System 1, "nothing recorded" is right for every adversarial question.
+    """
+    return _categories([((row["variant"], row["writer"]), row) for row in document["rows"]], [first, "Acc. (%)"])
+
+
+def _categories(rows: Sequence[tuple[tuple[str, ...], Scores]], names: Sequence[str]) -> str:
+    categories = sorted({category for _, row in rows for category in row["by_category"]})
+    totals = {c: next(row["by_category"][c]["total"] for _, row in rows if c in row["by_category"]) for c in categories}
+    header = [*names, *(f"{category} ({totals[category]})" for category in categories)]
+    lines = [[*labels, *(f"{row['by_category'][c]['accuracy_mean']:.1f}" for c in categories)] for labels, row in rows]
     return table(header, lines)
 
 

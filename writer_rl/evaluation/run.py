@@ -209,7 +209,8 @@ class _Run:
         if name == "grid" and plot_grid(rows, self._output / "grid.png"):
             document["plot"] = "grid.png"
         first = {"ablations": "Ablation", "grid": "Budgets", "full_evidence": "Evidence", "baselines": "Baseline"}[name]
-        return document, report.variant_table(document, first, "full, no ASK" if name == "ablations" else None)
+        totals = report.variant_table(document, first, "full, no ASK" if name == "ablations" else None)
+        return document, f"{totals}\n\n{report.variant_category_table(document, first)}"
 
     def memory_metrics(self, memories: Mapping[str, list[list[WrittenMemory]]]) -> dict[str, dict[str, Any]]:
         """Means over seeds per Writer, and under `seeds` what each had; nothing where a network has no teacher."""
