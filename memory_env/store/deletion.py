@@ -11,6 +11,7 @@ from typing import Any
 
 from memory_env.actions import parse_completion
 from memory_env.store.erase import mark_due
+from memory_env.store.forwards import without_forwarded
 from memory_env.store.quotations import Quotations
 from memory_env.store.tombstones import Tombstones, identity
 
@@ -47,6 +48,10 @@ class Chosen:
     tombstones: list[bytes] = field(default_factory=list)
     person: bytes = b""
 
+    def is_member(self, name: str) -> bool:
+        """Whether this is a name of the member who is to go."""
+        return identity(name) in {identity(each) for each in self.names}
+
 
 def delete(db: sqlite3.Connection, chosen: Chosen) -> Forgotten:
     """The transaction's work; every statement of it is undone if any fails."""
@@ -69,8 +74,9 @@ def delete(db: sqlite3.Connection, chosen: Chosen) -> Forgotten:
     if chosen.member:
         db.execute("DELETE FROM members WHERE name = ?", (chosen.member,))
     changed += _clear_inbox(db, chosen, quotes)
-    # What a Writer wrote for a track that is not whole yet; it is asked again.
+    # What a Writer wrote for a track that is not whole yet; it is asked again. Why it refused others may quote anything.
     db.execute("DELETE FROM drafts")
+    db.execute("UPDATE unwritten SET reason = '' WHERE reason != ''")
     db.execute(
         "DELETE FROM members WHERE name NOT IN (SELECT speaker FROM messages UNION SELECT owner FROM records "
         "UNION SELECT source FROM records)"
@@ -94,17 +100,17 @@ def _quotations(db: sqlite3.Connection, chosen: Chosen) -> Quotations:
 
 def _cut_messages(db: sqlite3.Connection, chosen: Chosen, quotes: Quotations) -> int:
     """Take quotations (and the name) out of what stays; how many messages changed."""
-    if not quotes and not chosen.redact:
+    if not quotes and not chosen.member:
         return 0
     query = "SELECT entry_id, place, at, content, speaker, key FROM messages ORDER BY coalesce(at, place), place"
-    said = _names_pattern(chosen) if chosen.redact else None
+    said = names_pattern(chosen) if chosen.redact else None
     stones = Tombstones(db)
     changes, originals = [], []
     for entry_id, place, at, content, speaker, key in db.execute(query).fetchall():
         if entry_id in chosen.messages:
             continue
         when = place if at is None else at
-        cut = quotes.cut(content, when)
+        cut = without_forwarded(quotes.cut(content, when), chosen.is_member)
         cut = said.sub(SOMEONE, cut) if said else cut
         if cut != content:
             changes.append((cut, entry_id))
@@ -117,15 +123,14 @@ def _cut_messages(db: sqlite3.Connection, chosen: Chosen, quotes: Quotations) ->
 
 def _clear_inbox(db: sqlite3.Connection, chosen: Chosen, quotes: Quotations) -> int:
     """The same for messages that belong to no segment yet."""
-    said = _names_pattern(chosen) if chosen.redact else None
-    mine = {identity(name) for name in chosen.names}
+    said = names_pattern(chosen) if chosen.redact else None
     changed = 0
     for place, speaker, speaker_id, content in db.execute("SELECT place, speaker, speaker_id, content FROM inbox").fetchall():
-        theirs = speaker_id in chosen.speaker_ids if speaker_id and chosen.speaker_ids else identity(speaker) in mine
+        theirs = speaker_id in chosen.speaker_ids if speaker_id and chosen.speaker_ids else chosen.is_member(speaker)
         if place in chosen.waiting or theirs:
             db.execute("DELETE FROM inbox WHERE place = ?", (place,))
             continue
-        cut = quotes.cut(content, float("inf"))
+        cut = without_forwarded(quotes.cut(content, float("inf")), chosen.is_member)
         cut = said.sub(SOMEONE, cut) if said else cut
         if cut != content:
             db.execute("UPDATE inbox SET content = ? WHERE place = ?", (cut, place))
@@ -133,7 +138,7 @@ def _clear_inbox(db: sqlite3.Connection, chosen: Chosen, quotes: Quotations) -> 
     return changed
 
 
-def _names_pattern(chosen: Chosen) -> re.Pattern[str]:
+def names_pattern(chosen: Chosen) -> re.Pattern[str]:
     """The member's names as whole words, longest first, and the first word of a name of several."""
     names = {*chosen.names, *(name.split()[0] for name in chosen.names if len(name.split()[0]) > 2)}
     return re.compile(
@@ -181,7 +186,7 @@ def _cut_records(
     db: sqlite3.Connection, chosen: Chosen, gone: set[str], quotes: Quotations, bridges: dict[str, str]
 ) -> int:
     """Take quotations (and the name), forgotten messages and forgotten versions out of the records that stay."""
-    said = _names_pattern(chosen) if chosen.redact else None
+    said = names_pattern(chosen) if chosen.redact else None
     changed = 0
     query = "SELECT entry_id, content, from_ids, links FROM records"
     for entry_id, content, from_ids, links in db.execute(query).fetchall():
@@ -222,8 +227,8 @@ class _Told:
     """Whether a Writer's output tells what is forgotten."""
 
     def __init__(self, chosen: Chosen, gone: set[str], contents: set[str], quotes: Quotations):
-        self._member, self._gone, self._contents, self._quotes = chosen.member, gone, contents, quotes
-        self._names = _names_pattern(chosen) if chosen.names else None
+        self._called, self._gone, self._contents, self._quotes = chosen.names, gone, contents, quotes
+        self._names = names_pattern(chosen) if chosen.names else None
         self._redact = chosen.redact
 
     def by(self, completion: str, touched: bool) -> bool:
@@ -236,7 +241,7 @@ class _Told:
                 return True
             if action.get("entry_id") in self._gone or action.get("content") in self._contents:
                 return True
-            if self._member and self._member in (action.get("owner"), action.get("source")):
+            if not {action.get("owner"), action.get("source")}.isdisjoint(self._called):
                 return True
             if any(self._quotes.in_text(text, float("inf")) for text in _strings(action)):
                 return True

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from memory_env.datafile import DataError
 from memory_env.store.dates import renew_keys
-from memory_env.store.deletion import SOMEONE, Chosen, Forgotten, delete, values_of
+from memory_env.store.deletion import SOMEONE, Chosen, Forgotten, delete, names_pattern, values_of
 from memory_env.store.erase import rewrite
 from memory_env.store.store import MemoryStore
 from memory_env.store.tombstones import Tombstones, identity
@@ -44,7 +44,7 @@ def forget_member(store: MemoryStore, name: str, redact: bool = False) -> Forgot
         chosen.tombstones = stones.member(names, chosen.speaker_ids)
         chosen.person = stones.person(name)
         forgotten = delete(db, chosen)
-        _unname_chats(db, names)
+        _unname_chats(db, chosen)
     _rewrite(store)
     return forgotten
 
@@ -114,16 +114,28 @@ def allow_again(store: MemoryStore, name: str) -> bool:
         return len(stones) > 0 and stones.remove(stones.person(name)) > 0
 
 
-def _unname_chats(db: sqlite3.Connection, names: Sequence[str]) -> None:
-    """A chat of two is called after the other: it loses that name."""
-    for name in names:
-        known = [row[0] for row in db.execute("SELECT channel FROM chats WHERE channel = ? OR name = ?", (name, name))]
-        for channel in known:
-            number = len(values_of(db, "SELECT channel FROM chats WHERE name = ?", [SOMEONE])) + 1
-            label = SOMEONE if number == 1 else f"{SOMEONE} ({number})"
-            db.execute("UPDATE chats SET channel = ?, name = ? WHERE channel = ?", (label, SOMEONE, channel))
-            db.execute("UPDATE messages SET channel = ? WHERE channel = ?", (label, channel))
-            renew_keys(db, label, "")
+def _unname_chats(db: sqlite3.Connection, chosen: Chosen) -> None:
+    """A chat of two is called after the other: it loses that name. With `redact` every chat does that has it in its name."""
+    said = names_pattern(chosen) if chosen.redact else None
+    # Such a chat is found again by its name alone.
+    by_name = values_of(db, "SELECT channel FROM messages WHERE message_id != ''", [])
+    for channel, channel_id, name in db.execute("SELECT channel, channel_id, name FROM chats ORDER BY channel").fetchall():
+        if channel in chosen.names or name in chosen.names:
+            unnamed = SOMEONE
+        elif said and (channel_id or channel not in by_name):
+            unnamed = said.sub(SOMEONE, name)
+        else:
+            continue
+        if unnamed == name == channel:
+            continue
+        label, number = unnamed, 2
+        while values_of(db, "SELECT channel FROM chats WHERE channel = ?", [label]) - {channel}:
+            label, number = f"{unnamed} ({number})", number + 1
+        db.execute("UPDATE chats SET channel = ?, name = ? WHERE channel = ?", (label, unnamed, channel))
+        for table in ("messages", "inbox"):
+            db.execute(f"UPDATE {table} SET channel = ? WHERE channel = ?", (label, channel))
+        if label != channel:
+            renew_keys(db, label, channel_id)
 
 
 def _rewrite(store: MemoryStore) -> None:

@@ -18,6 +18,7 @@ from memory_env.actions import action_kind, parse_completion, schema_error
 from memory_env.ingest.chat import ChatMessage
 from memory_env.state import MemoryState
 from memory_env.store.forgotten_runs import ForgottenRuns
+from memory_env.store.forwards import without_forwarded
 from memory_env.store.keys import message_keys
 from memory_env.store.quotations import WHOLE_WORDS, folded_words
 
@@ -106,6 +107,10 @@ class Tombstones:
         """Whether a derived record was forgotten."""
         return self.record(owner, source, layer, content) in self._digests
 
+    def bars_name(self, name: str) -> bool:
+        """Whether a member of that name was forgotten."""
+        return self._digest("name", identity(name)) in self._digests
+
     def runs(self) -> ForgottenRuns:
         """The runs of words that may not come back."""
         return ForgottenRuns(self._db, self.key)
@@ -122,12 +127,12 @@ def admitted(db: sqlite3.Connection, messages: Sequence[ChatMessage]) -> tuple[l
     if not len(stones) and not runs:
         return list(messages), 0
     allowed = [message for message, key in zip(messages, message_keys(messages), strict=True) if stones.allows(message, key)]
-    return [without_runs(message, runs) for message in allowed], len(messages) - len(allowed)
+    return [without_quotations(message, stones, runs) for message in allowed], len(messages) - len(allowed)
 
 
-def without_runs(message: ChatMessage, runs: ForgottenRuns) -> ChatMessage:
-    """The message without quotations of what was forgotten."""
-    cut = runs.cut(message.content)
+def without_quotations(message: ChatMessage, stones: Tombstones, runs: ForgottenRuns) -> ChatMessage:
+    """The message without quotations of what was forgotten, and without what it forwards of who was."""
+    cut = without_forwarded(runs.cut(message.content), stones.bars_name)
     return message if cut == message.content else replace(message, content=cut)
 
 

@@ -11,7 +11,7 @@ from memory_env.store.inbox import put, take_out, waiting
 from memory_env.store.intake import WINDOW
 from memory_env.store.keys import message_keys
 from memory_env.store.store import MemoryStore
-from memory_env.store.tombstones import Tombstones, without_runs
+from memory_env.store.tombstones import Tombstones, without_quotations
 
 SILENCE = 600.0
 """Seconds without a message that end a segment."""
@@ -76,4 +76,4 @@ def keep(store: MemoryStore, message: ChatMessage, received: float) -> bool:
         return False
     if message.message_id and store.connection.execute("SELECT 1 FROM messages WHERE key = ?", (key,)).fetchone():
         return False
-    return put(store, without_runs(message, stones.runs()), received)
+    return put(store, without_quotations(message, stones, stones.runs()), received)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from memory_env.datafile import DataError
 from memory_env.ingest import ChatMessage
+from memory_env.store.chats import known_chats
+from memory_env.store.drafts import note_unwritten
 from memory_env.store.erase import is_due
 from memory_env.store.forget import allow_again, forget_chat, forget_member, forget_messages, forget_records
 from memory_env.store.store import MemoryStore
@@ -216,6 +218,53 @@ def test_a_table_with_a_row_per_record_loses_the_same_rows(memory):
         forget_member(store, "Ann")
         left = {row[0] for row in store.connection.execute("SELECT entry_id FROM some_index")}
         assert left == {record.entry_id for record in (*store.state().verbatim(), *store.state().derived())}
+
+
+def test_what_others_forward_of_a_member_goes_though_the_memory_never_held_it(tmp_path):
+    path = tmp_path / "m.db"
+    forwarded = said("Bob", "[forwarded from Ann] pregnant", 1)
+    with MemoryStore(path) as store:
+        write(store, [said("Ann", "hello", 0), forwarded, said("Bob", "[forwarded from Cem] pregnant too", 2)], {})
+        forget_member(store, "Ann")
+        kept = ["[forwarded from Ann] [forgotten]", "[forwarded from Cem] pregnant too"]
+        assert [record.content for record in store.state().verbatim()] == kept
+        later, held_back = admitted(store.connection, [said("Cem", "[Forwarded from ann] the baby is due", 9), forwarded])
+        assert [message.content for message in later] == ["[Forwarded from ann] [forgotten]"] and held_back == 1
+
+
+@pytest.mark.parametrize(("redact", "called"), [(True, "[someone]'s cake"), (False, "Ann's cake")])
+def test_a_chat_that_is_called_after_a_member_loses_the_name_where_that_is_asked_for(tmp_path, redact, called):
+    path = tmp_path / "m.db"
+    chat = [
+        said(speaker, "hello", minute, channel="Ann's cake", channel_id="c1", message_id=str(minute))
+        for minute, speaker in enumerate(["Ann", "Bob"])
+    ]
+    with MemoryStore(path) as store:
+        write(store, chat, {})
+        with store.changing() as db:
+            db.execute("INSERT OR REPLACE INTO chats VALUES (?, 'c1', ?, '', 0)", ("Ann's cake", "Ann's cake"))
+        forget_member(store, "Ann", redact=redact)
+        assert [(each.channel, each.name) for each in known_chats(store)] == [(called, called)]
+        assert list(store.connection.execute("SELECT channel FROM messages")) == [(called,)]
+        assert store.unseen(chat[1:]) == []
+    assert (b"Ann" in bytes_on_disk(path)) is not redact
+
+
+def test_reasons_of_refusals_go_since_they_may_quote_anything(memory):
+    with MemoryStore(memory) as store:
+        note_unwritten(store, [(1, "I can't record that Ann has a cottage at Hvaler"), (2, "nor 412 kroner")])
+        forget_member(store, "Ann")
+    assert [word for word in traces() if word in bytes_on_disk(memory)] == []
+
+
+def test_a_raw_output_under_a_former_name_goes(memory):
+    with MemoryStore(memory) as store:
+        with store.changing() as db:
+            db.execute("UPDATE members SET former = ? WHERE name = 'Ann'", (json.dumps(["Annika"]),))
+            rejected = json.dumps({"actions": [add("owns a boat", owner="Annika", source="Bob", layer="per_speaker_core")]})
+            db.execute("UPDATE segments SET completion = ? WHERE position = 2", (rejected,))
+        forget_member(store, "Ann")
+    assert b"owns a boat" not in bytes_on_disk(memory)
 
 
 def test_an_unknown_member_changes_nothing(memory):
