@@ -24,6 +24,7 @@ from writer_rl.config import GRPOTrainer  # noqa: E402
 from writer_rl.grpo.samples import Sample, balanced_shares  # noqa: E402
 from writer_rl.grpo.update import update_policy  # noqa: E402
 from writer_rl.model.policy import Policy  # noqa: E402
+from writer_rl.model.support import Drawing  # noqa: E402
 from writer_rl.train.packing import packing  # noqa: E402
 
 
@@ -50,6 +51,17 @@ def objective(world, stage):
         gradient = {name: (before[name] - after) / RATE for name, after in parameters(backend).items()}
         found[layout, budget] = {"gradient": gradient, "loss": report.epochs[0].loss, "kl": report.epochs[0].kl}
     return found
+
+
+def sampler_ratio(world, stage):
+    """The same with the ratio between what the sampler could draw."""
+    reference = Policy(make_model(seed=1)).requires_grad_(False)
+    share = weighted(balanced_shares(ragged_samples(), world.size, packing("tree"))[world.rank])
+    backend = build_for_gradients(world, stage)
+    before = parameters(backend)
+    settings = GRPOTrainer(zero_stage=stage, epochs=1, kl_limit=None, micro_batch_tokens=60, ratio="sampler")
+    update_policy(backend, reference, share, settings, drawing=Drawing(0.7, 0.6))
+    return {name: (before[name] - after) / RATE for name, after in parameters(backend).items()}
 
 
 def resumed(world, stage, folder):
@@ -122,6 +134,7 @@ def main(folder: str) -> None:
         seen[stage] = {
             "gradients": gradients(world, stage),
             "objective": objective(world, stage),
+            "sampler_ratio": sampler_ratio(world, stage),
             "skips": skips(world, stage),
             "uneven": uneven(world, stage),
             "resumed": resumed(world, stage, Path(folder) / f"zero{stage}"),

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.conftest import PATIENCE
+from tests.writer_rl.grpo.test_ratio import plain_sampler_gradient
 from tests.writer_rl.grpo.test_run import assert_same_run, records
 from tests.writer_rl.grpo.test_update import plain_objective
 from tests.writer_rl.processes import ROOT, train
@@ -56,6 +57,13 @@ def test_two_ranks_apply_the_objectives_gradient_of_one_big_batch(seen, stage):
         for found in rank[stage]["objective"].values():
             assert difference(found["gradient"], expected) < 1e-5
             assert (found["loss"], found["kl"]) == (pytest.approx(loss, rel=1e-5), pytest.approx(kl, rel=1e-5))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_sampler_ratio_is_that_of_one_big_batch_too(seen, stage):
+    expected = plain_sampler_gradient(weighted(ragged_samples()))
+    for rank in seen:
+        assert difference(rank[stage]["sampler_ratio"], expected) < 1e-5
 
 
 @pytest.mark.parametrize("stage", STAGES)

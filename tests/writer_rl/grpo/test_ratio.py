@@ -34,7 +34,7 @@ def test_by_hand_with_a_ratio_of_its_own():
     assert sums.loss.item() == pytest.approx(-1.2) and sums.kl == 0 and sums.clipped == 1
 
 
-def plain_gradient(drawn):
+def plain_sampler_gradient(drawn):
     """Of the objective on one big batch, over dense masked logits: the ratio is 1, its gradient that of masked log p."""
     policy, batch = Policy(make_model()), collate(drawn)
     logits = policy.model(input_ids=batch.input_ids).logits[batch.rows, batch.columns]
@@ -63,7 +63,7 @@ def test_the_gradient_is_that_of_masked_logits(world, packing, stage):
     before = parameters(trained)
     report = update_policy(trained, reference(), drawn, chosen, drawing=DRAWING)
     found = {name: (before[name] - after) / RATE for name, after in parameters(trained).items()}
-    assert difference(found, plain_gradient(drawn)) < 1e-5
+    assert difference(found, plain_sampler_gradient(drawn)) < 1e-5
     assert report.bias.sequences == 8
 
 
