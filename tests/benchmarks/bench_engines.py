@@ -120,7 +120,8 @@ def main() -> None:
 
     from rollout.hf.engine import HFEngine
     from rollout.tokenizer_file import load_as_written
-    from rollout.vllm.engine import CPU_BLOCK_SIZE, VLLMEngine
+    from rollout.vllm.arguments import CPU_BLOCK_SIZE
+    from rollout.vllm.engine import VLLMEngine
 
     tokenizer = load_as_written(options.model)
     model = AutoModelForCausalLM.from_pretrained(options.model, dtype=torch.float32).eval()

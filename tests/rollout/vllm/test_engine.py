@@ -426,3 +426,20 @@ def test_structured_output_is_always_an_action_list(tmp_path, tokenizer):
         assert parsed.valid and parsed.actions
         assert all(action["action"] in ("ADD", "UPDATE", "NOOP") for action in parsed.actions)
         assert json.loads(generation.text, strict=False).keys() == {"actions"}
+
+
+def test_a_call_can_be_ended_between_steps_and_the_engine_goes_on(engine, trainer):
+    sync(engine, trainer)
+    asked = requests(6, sampling=SamplingParams(temperature=0.8, top_p=0.95, max_new_tokens=24))
+    expected = [made.token_ids for made in engine.generate(asked)]
+    passed = []
+
+    def end_at_the_third():
+        passed.append(0)
+        if len(passed) == 3:
+            raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"), engine.interruptible(end_at_the_third):
+        engine.generate(asked)
+    assert len(passed) == 3
+    assert [made.token_ids for made in engine.generate(asked)] == expected
