@@ -368,11 +368,12 @@ def test_a_transfer_that_breaks_off_is_never_served(engine, trainer, tied_engine
 def test_this_vllm_knows_every_argument_that_only_gpus_are_given(monkeypatch):
     from vllm.engine.arg_utils import EngineArgs
 
-    from rollout.vllm.engine import _gpu_arguments
+    from rollout.vllm.arguments import gpu_arguments
 
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
-    alone, shared = _gpu_arguments(0.4, 1, True), _gpu_arguments(0.4, 2, True)
+    alone, shared = gpu_arguments(0.4, 2.5, 1, True), gpu_arguments(0.4, None, 2, True)
     assert alone["device_ids"] == [3] and "device_ids" not in shared
+    assert alone["kv_cache_memory_bytes"] == 2.5 * 2**30 and "kv_cache_memory_bytes" not in shared
     assert {*alone, *shared} <= {field.name for field in fields(EngineArgs)}
 
 

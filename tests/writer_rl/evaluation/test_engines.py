@@ -2,6 +2,7 @@
 
 import pytest
 
+from rollout.vllm.arguments import gpu_arguments
 from writer_rl.config import load_config
 from writer_rl.evaluation import engines
 
@@ -20,5 +21,5 @@ def test_an_evaluation_takes_no_part_in_the_one_sleeping_engine_of_a_process(mon
     monkeypatch.setattr(vllm, "VLLMEngine", Recorder)
     config = load_config("evaluate", None, ["--rollout.engine", "vllm"])
     assert engines._vllm(tmp_path, None, config)[1] == 2048
-    assert vllm._gpu_arguments(0.4, 2, given["sleep_mode"])["enable_sleep_mode"] is False
-    assert vllm._gpu_arguments(0.4, 2, True)["enable_sleep_mode"] is True
+    assert gpu_arguments(0.4, None, 2, given["sleep_mode"])["enable_sleep_mode"] is False
+    assert gpu_arguments(0.4, None, 2, True)["enable_sleep_mode"] is True
