@@ -33,6 +33,7 @@ from writer_rl.model.lora import ADAPTER, has_adapter, merged, save_adapter
 from writer_rl.model.policy import Policy
 from writer_rl.train.backend import Backend
 from writer_rl.train.distributed import World
+from writer_rl.train.reference import weights_digest
 from writer_rl.train.rng import rng_state, set_rng_state
 
 FORMAT = 1
@@ -57,6 +58,7 @@ class Checkpoints:
     def __init__(self, folder: Path, world: World, keep: int = 2, keep_weights: int = 2) -> None:
         self.folder, self.world = folder, world
         self.keep, self.keep_weights = keep, keep_weights
+        self._frozen: str | None = None
 
     def latest(self) -> Path | None:
         """The newest complete checkpoint that a run can go on from, if there is one."""
@@ -92,10 +94,10 @@ class Checkpoints:
         if not light:
             backend.save(draft)
             torch.save(rng_state(), draft / f"rng-{self.world.rank:05d}.pt")
-        weights = whole_weights(backend)
+        weights, frozen = whole_weights(backend), self._frozen_base(backend)
         if weights is not None:
             save_hf(backend.policy, weights, tokenizer, draft / "model")
-            described = {**_description(backend), **state}
+            described = {**_description(backend), "frozen_base": frozen, **state}
             (draft / "state.json").write_text(json.dumps(described, indent=1), encoding="utf-8")
         self.world.barrier()
         if self.world.is_main:
@@ -121,6 +123,10 @@ class Checkpoints:
                 f"{self.latest() or 'one with an engine/ folder'}"
             )
         _check_fits(path, state, _description(backend))
+        if state.get("frozen_base", "") not in ("", self._frozen_base(backend)):
+            raise CheckpointError(
+                f"{path}: its adapter was trained on another base than model.path has now; put that one back, or begin a new run"
+            )
         try:
             backend.load(path)
             rng = path / f"rng-{self.world.rank:05d}.pt"
@@ -134,6 +140,13 @@ class Checkpoints:
                 f"{path}: is damaged ({reason}); go on from an older one: --trainer.resume {path.parent}/NUMBER"
             ) from None
         return state
+
+    def _frozen_base(self, backend: Backend) -> str:
+        """The hash of an adapter's base, which no checkpoint holds; "" where everything is trained. Collective."""
+        if self._frozen is None:
+            frozen = any(not parameter.requires_grad for parameter in backend.policy.parameters())
+            self._frozen = weights_digest(backend.policy.model) if frozen else ""
+        return self._frozen
 
     def forget_after(self, number: int) -> None:
         """Remove the checkpoints beyond `number`: a run that goes on from there makes them anew. Called on the main rank."""

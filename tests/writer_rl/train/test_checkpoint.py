@@ -101,10 +101,11 @@ def test_an_adapters_checkpoints_leave_the_frozen_base_out_and_come_back(tmp_pat
 
     sizes = {"hidden_size": 128, "intermediate_size": 256}
 
-    def adapted(seed):
-        policy = add_adapter(Policy(make_model(**sizes)), ModelSection(lora=LoRASection(rank=2)), seed=seed)
-        return Backend(policy, GRPOTrainer(zero_stage=stage, lr=1e-2), world)
+    def adapted(seed, base=0):
+        policy = add_adapter(Policy(make_model(seed=base, **sizes)), ModelSection(lora=LoRASection(rank=2)), seed=seed)
+        return Backend(policy, backend_settings, world)
 
+    backend_settings = GRPOTrainer(zero_stage=stage, lr=1e-2)
     backend = adapted(0)
     accumulate(backend, [ragged_samples()])
     backend.step()
@@ -112,8 +113,10 @@ def test_an_adapters_checkpoints_leave_the_frozen_base_out_and_come_back(tmp_pat
     frozen = sum(p.numel() for p in make_model(**sizes).parameters()) * 4
     written = sum(file.stat().st_size for file in (tmp_path / "000001" / "engine").rglob("*") if file.is_file())
     assert written < frozen / 2
+    with pytest.raises(CheckpointError, match="trained on another base than model.path has now"):
+        Checkpoints(tmp_path, world).restore(checkpoints.latest(), adapted(0, base=8))
     fresh = adapted(1)
-    checkpoints.restore(checkpoints.latest(), fresh)
+    Checkpoints(tmp_path, world).restore(checkpoints.latest(), fresh)
     for each in (backend, fresh):
         accumulate(each, [ragged_samples()])
         each.step()
