@@ -19,7 +19,7 @@ from writer_rl.report.stored_run import StoredGroup, StoredRound, StoredRun
 
 
 @dataclass(frozen=True)
-class Scores:
+class GroupScores:
     """A group scored: rewards [G][T], returns [G, T] of Eq. 9, and what became of them under the credit (Eq. 23-24).
 
     Example: ``scores.advantages[g, t]`` belongs to ``group.records[g][t]``.
@@ -42,7 +42,7 @@ class Scores:
 
 
 class Rescorer:
-    """Scores stored groups under one setting of the rewards and of the credit, without a model.
+    """GroupScores stored groups under one setting of the rewards and of the credit, without a model.
 
     Example: ``Rescorer(config)(group).advantages``; with the run's own settings these are the stored ones to the bit.
     """
@@ -56,7 +56,7 @@ class Rescorer:
         self.terms: tuple[WeightedTerm, ...] = terms
         self.scorer = Scorer(weights, settings.tokenizer, terms)
 
-    def __call__(self, group: StoredGroup) -> Scores:
+    def __call__(self, group: StoredGroup) -> GroupScores:
         targets = group.taught.teacher.states
         rewards = tuple(
             tuple(
@@ -68,7 +68,7 @@ class Rescorer:
         gains = [gain or 0.0 for gain in group.gains]
         memories = [[memory_key(made.pre_state) for made in row] for row in group.steps] if self.credit == "anchor" else None
         comparison = compare(self.credit, rewards, gains, self.weights, memories)
-        return Scores(rewards, returns_of(rewards, gains, self.weights), comparison, _texts(group))
+        return GroupScores(rewards, returns_of(rewards, gains, self.weights), comparison, _texts(group))
 
 
 class GroupFigures(NamedTuple):
