@@ -42,7 +42,7 @@ class GroupScores:
 
 
 class Rescorer:
-    """GroupScores stored groups under one setting of the rewards and of the credit, without a model.
+    """Scores stored groups under one setting of the rewards and of the credit, without a model.
 
     Example: ``Rescorer(config)(group).advantages``; with the run's own settings these are the stored ones to the bit.
     """
