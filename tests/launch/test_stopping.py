@@ -80,6 +80,7 @@ def test_a_save_that_takes_longer_than_the_launcher_waits_is_made(config, tmp_pa
     with open(tmp_path / "log", "w") as log:
         started = subprocess.Popen(command, cwd=ROOT, env=slow, stdout=log, stderr=log)
         until(lambda: rounds(run) >= 1 or started.poll() is not None, "the first round")
+        assert started.poll() is None, (tmp_path / "log").read_text()
         started.send_signal(signum)
         assert started.wait(PATIENCE) in (1, 128 + signum, -signum), (tmp_path / "log").read_text()
         until(lambda: (run / "checkpoints" / "latest").is_file(), f"the checkpoint; {(tmp_path / 'log').read_text()}")
@@ -109,7 +110,8 @@ def test_a_keeper_that_is_killed_takes_a_training_that_was_not_asked_to_stop_alo
     command = [sys.executable, "launch/grpo.py", "--config", str(config), "--output_dir", str(run)]
     kept = environment(config.parent, SAVE_S="0", TORCHELASTIC_RUN_ID="x", SAVING=str(tmp_path / "saving"))
     with subprocess.Popen(command, cwd=ROOT, env=kept, stdout=subprocess.DEVNULL) as keeper:
-        until(lambda: rounds(run) >= 1, "the first round")
+        until(lambda: rounds(run) >= 1 or keeper.poll() is not None, "the first round")
+        assert keeper.poll() is None
         keeper.kill()
     until(lambda: not _held(run), "the end of the training")
     assert not (run / "checkpoints" / "latest").exists()

@@ -13,21 +13,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from writer_rl.config import GRPOConfig, TrainingConfig
+from writer_rl.config import TrainingConfig
 from writer_rl.model.shape import ModelShape
 from writer_rl.train.deepspeed_config import zero_settings
 
 GIB = 1024**3
-ROUND_BYTES = 5_000_000
-"""Room for one round's completions, questions and figures."""
 
 
 @dataclass(frozen=True)
 class DiskPlan:
-    """Bytes of one checkpoint of each kind, of the run's directory at its fullest, and of all that is written over the run.
+    """Bytes of one checkpoint of each kind, of all that lie there at the fullest moment, and of all that are written.
+
+    What a round leaves beside them (completions, questions, figures) is small and not counted.
 
     Example (Qwen2.5-3B in bfloat16, ZeRO-2, 30 rounds, one to go on from every 5 and kept, light ones every 2):
-        DiskPlan(resumable=49_375_019_008, light=6_171_877_376, fullest=117_415_670_144, written=388_978_274_688)
+        DiskPlan(resumable=49_375_019_008, light=6_171_877_376, fullest=117_265_670_144, written=388_828_274_688)
     """
 
     resumable: int
@@ -56,8 +56,7 @@ def disk_plan(model: ModelShape, config: TrainingConfig, rounds: int, evaluation
     # A new one is whole before an old one goes.
     kept_light = min(trainer.keep_weights + 1, weights) + bool(evaluations)
     fullest = min(trainer.keep_checkpoints + 1, whole) * resumable + kept_light * light
-    record = rounds * ROUND_BYTES if isinstance(config, GRPOConfig) else 0
-    return DiskPlan(resumable, light, fullest + record, whole * resumable + (weights + evaluations) * light + record)
+    return DiskPlan(resumable, light, fullest, whole * resumable + (weights + evaluations) * light)
 
 
 def _gib(count: int) -> str:
