@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from writer_rl.config import RolloutSection
 from writer_rl.model.shape import ModelShape, ShapeError
+
+if TYPE_CHECKING:
+    from writer_rl.config import RolloutSection
 
 GIB = 1024**3
 OVERHEAD = GIB
