@@ -31,6 +31,8 @@ if os.environ.get("WRITER_RL_KEEPER") or "TORCHELASTIC_RUN_ID" not in os.environ
         return module
     builtins.__import__ = watching
 """
+LIMIT = 900
+"""Seconds for what takes a few: a save that never comes must not hold up all other tests for an hour."""
 BIN = Path(sys.executable).parent
 LAUNCHERS = {
     "torchrun": [str(BIN / "torchrun"), "--nproc_per_node", "2"],
@@ -53,7 +55,7 @@ def environment(folder, **more):
 
 
 def until(condition, what):
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + LIMIT
     while not condition():
         assert time.monotonic() < end, f"never came: {what}"
         time.sleep(0.05)
