@@ -104,7 +104,7 @@ def _place(point: str) -> tuple:
     if point == "vllm":
         from rollout.vllm.library import import_vllm
 
-        return import_vllm().LLM, "generate"
+        return import_vllm().LLM, "enqueue"
     places = {"rollout": (GroupSampler, "_on_position"), "epoch": (Backend, "step"), "micro": (Backend, "backward")}
     if point == "decode":
         return SharedRows, "step"
